@@ -1,0 +1,411 @@
+"""The terms that a task is frozen with: gates, evaluators, QA, caps, budget, and the whole of it.
+
+Every value is checked when it is made, wherever it comes from. The defaults stand here and nowhere
+else. This room knows no configuration file and no store.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+from msgspec.structs import force_setattr
+
+from truegreen.contract.reading import (
+    ARGUMENT_BYTES,
+    NAME,
+    PATH_BYTES,
+    TEXT_BYTES,
+    Duration,
+    canonical,
+    checked,
+    checked_command,
+    checked_line,
+    checked_name,
+    checked_names,
+    checked_number,
+    checked_optional_name,
+    checked_paths,
+    checked_variable,
+    checked_word,
+    digest_of,
+    duration_field,
+    minutes,
+    read_json,
+    refusal,
+    unknown_word,
+)
+from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
+
+ATTEMPTS = Meta(ge=1, le=100, description="how many attempts a task has; the last failure is final")
+ROUNDS = Meta(ge=0, le=100, description="how often, at most")
+COUNT = Meta(ge=1, le=10**12, description="at most so many")
+MONEY = Meta(ge=0.01, le=1_000_000, description="US dollars, at most")
+SCORE = Meta(ge=0.01, le=1, description="a score from 0 to 1")
+SHARE = Meta(ge=0.0, le=1, description="a width on the scale of scores")
+PRIORITY = Meta(ge=-100, le=100, description="higher goes first")
+HTTP_STATUS = Meta(ge=100, le=599, description="the expected HTTP status")
+
+Name = Annotated[str, Meta(description="a name", extra_json_schema={"pattern": f"^{NAME}$"})]
+Words = Annotated[tuple[str, ...], Meta(description="a program and its arguments; no shell")]
+Globs = Annotated[tuple[str, ...], Meta(description="paths or globs in the workspace")]
+
+NEVER_RETRIED = (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
+DEFAULT_RESCUE = tuple(sorted(RESCUABLE))
+RETRYABLE = tuple(sorted(d for d in ExitDetail if PARENT[d] not in NEVER_RETRIED))
+DEFAULT_RETRY = tuple(str(detail) for detail in RETRYABLE if detail not in NO_BLIND_RETRY)
+RETRY_WORDS = frozenset({*map(str, RETRYABLE), *map(str, set(ExitReason) - set(NEVER_RETRIED))})
+RetryWord = Annotated[
+    str,
+    Meta(
+        description="an exit reason or detail",
+        extra_json_schema={"enum": sorted(RETRY_WORDS)},
+    ),
+]
+
+
+class GateKind(StrEnum):
+    """How a gate looks at the work."""
+
+    RUN = "run"
+    PYTEST = "pytest"
+    JUNIT = "junit"
+    TAP = "tap"
+    EXISTS = "exists"
+    JSON = "json"
+    DIFF = "diff"
+    GIT = "git"
+    HTTP = "http"
+    HELD_OUT = "held_out"
+
+
+class Before(StrEnum):
+    """What a gate must say about the tree before the agent started."""
+
+    ANY = "any"
+    FAIL = "fail"
+    PASS = "pass"  # noqa: S105 - the opposite of fail
+
+
+class Tampering(StrEnum):
+    """What a change to protected paths leads to."""
+
+    RESTORE = "restore"
+    FAIL = "fail"
+    ALLOW = "allow"
+
+
+class Isolation(StrEnum):
+    """How an agent is kept from the rest of the machine; `auto` is the best that works here."""
+
+    AUTO = "auto"
+    JAIL = "jail"
+    REAPER = "reaper"
+    NONE = "none"
+
+
+class Home(StrEnum):
+    """Whose home directory an agent sees."""
+
+    SHARED = "shared"
+    PRIVATE = "private"
+
+
+class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all edge types share: frozen, by keyword, and unknown keys are refused."""
+
+
+class GateUse(Strict, frozen=True, kw_only=True):
+    """Which of a gate's own keys a kind needs, and which it may have besides."""
+
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+
+GATE_USES = {
+    GateKind.RUN: GateUse(needs=("command",)),
+    GateKind.PYTEST: GateUse(may=("args",)),
+    GateKind.JUNIT: GateUse(needs=("command", "report")),
+    GateKind.TAP: GateUse(needs=("command",)),
+    GateKind.EXISTS: GateUse(needs=("paths",)),
+    GateKind.JSON: GateUse(needs=("path",), may=("schema", "pointer", "equals")),
+    GateKind.DIFF: GateUse(may=("only", "never")),
+    GateKind.GIT: GateUse(may=("branch", "remote", "pushed")),
+    GateKind.HTTP: GateUse(needs=("url",), may=("status", "contains", "command")),
+    GateKind.HELD_OUT: GateUse(needs=("command", "data")),
+}
+"""A key that its kind would ignore is refused: it would look like a check and be none."""
+
+
+class Gate(Strict, frozen=True, kw_only=True):
+    """A check that the host runs after the agent is gone; anything but a clear pass is no pass."""
+
+    name: Name = ""
+    kind: GateKind = GateKind.RUN
+    command: Words = ()
+    args: Words = ()
+    report: str = ""
+    paths: Globs = ()
+    path: str = ""
+    schema: str = ""
+    pointer: str = ""
+    equals: str | int | float | bool | None = None
+    only: Globs = ()
+    never: Globs = ()
+    branch: str = ""
+    remote: str = ""
+    pushed: bool = False
+    url: str = ""
+    status: Annotated[int, HTTP_STATUS] = 200
+    contains: str = ""
+    data: str = ""
+    before: Before = Before.ANY
+    protect: Globs = ()
+    tampering: Tampering = Tampering.RESTORE
+    timeout: Duration = field(default_factory=lambda: minutes(10))
+    network: bool = False
+    env: dict[str, str] = field(default_factory=dict)
+    required: bool = True
+    fast: bool = False
+
+    def __post_init__(self) -> None:
+        checked_word(self.kind, "kind", GateKind)
+        checked_word(self.before, "before", Before)
+        checked_word(self.tampering, "tampering", Tampering)
+        checked_command(self.command, "command")
+        checked_number(self.status, "status", HTTP_STATUS)
+        for what in ("report", "path", "schema", "pointer", "branch", "remote", "url", "data"):
+            checked(getattr(self, what), what, PATH_BYTES)
+        for what in ("paths", "only", "never", "protect"):
+            checked_paths(getattr(self, what), what)
+        for name, value in self.env.items():
+            checked_variable(name, "env")
+            checked(value, f"env.{name}", ARGUMENT_BYTES)
+        force_setattr(self, "timeout", duration_field(self.timeout, "timeout"))
+        self._check_use()
+
+    def _check_use(self) -> None:
+        use = GATE_USES[self.kind]
+        for key in use.needs:
+            if not getattr(self, key):
+                raise refusal(key, f'a gate of kind "{self.kind}" needs it')
+        for key in _GATE_KEYS - {*use.needs, *use.may}:
+            if getattr(self, key) != _GATE_DEFAULTS[key]:
+                raise refusal(key, f'a gate of kind "{self.kind}" does not use it')
+
+
+_GATE_KEYS = {key for use in GATE_USES.values() for key in (*use.needs, *use.may)}
+_GATE_DEFAULTS = dict(zip(Gate.__struct_fields__, Gate.__struct_defaults__, strict=True))
+
+
+class Evaluator(Strict, frozen=True, kw_only=True):
+    """An independent judge: may lower a verdict or rescue a missing claim, never outvote a gate."""
+
+    name: Name = ""
+    command: Words = ()
+    model: str = ""
+    threshold: Annotated[float, SCORE] = 0.70
+    rescue_threshold: Annotated[float, SCORE] | None = None
+    band: Annotated[float, SHARE] = 0.0
+    shadow: bool = False
+    blind: bool = True
+    required: bool = True
+    goal_check: bool = False
+    timeout: Duration = field(default_factory=lambda: minutes(10))
+
+    def __post_init__(self) -> None:
+        checked_command(self.command, "command")
+        checked(self.model, "model", PATH_BYTES)
+        if bool(self.command) == bool(self.model):
+            raise refusal("command", "an evaluator has either a command or a model")
+        checked_number(self.threshold, "threshold", SCORE)
+        checked_number(self.rescue_at, "rescue_threshold", SCORE)
+        checked_number(self.band, "band", SHARE)
+        if self.rescue_at < self.threshold:
+            problem = (
+                f"{self.rescue_at} is below threshold {self.threshold}; a rescue needs no less"
+            )
+            raise refusal("rescue_threshold", problem)
+        force_setattr(self, "timeout", duration_field(self.timeout, "timeout"))
+
+    @property
+    def rescue_at(self) -> float:
+        """The score that a rescue needs."""
+        return self.threshold if self.rescue_threshold is None else self.rescue_threshold
+
+
+class Qa(Strict, frozen=True, kw_only=True):
+    """Whose work another agent reviews, and who reviews it."""
+
+    roles: tuple[Name, ...] = ("coder", "product")
+    agent: str = ""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "roles", checked_names(self.roles, "roles"))
+        checked_optional_name(self.agent, "agent")
+
+
+class Caps(Strict, frozen=True, kw_only=True):
+    """Where the host stops a task, over all its runs. There is no way to say «unlimited»."""
+
+    turns: Annotated[int, COUNT] = 200
+    time: Duration = field(default_factory=lambda: minutes(120))
+    idle: Duration = field(default_factory=lambda: minutes(15))
+    cost_usd: Annotated[float, MONEY] = 10.0
+    tokens: Annotated[int, COUNT] = 20_000_000
+
+    def __post_init__(self) -> None:
+        checked_number(self.turns, "turns", COUNT)
+        checked_number(self.cost_usd, "cost_usd", MONEY)
+        checked_number(self.tokens, "tokens", COUNT)
+        force_setattr(self, "time", duration_field(self.time, "time"))
+        force_setattr(self, "idle", duration_field(self.idle, "idle"))
+        force_setattr(self, "cost_usd", float(self.cost_usd))
+
+
+class Budget(Strict, frozen=True, kw_only=True):
+    """How often a task may come back. There is no way to say «unlimited»."""
+
+    attempts: Annotated[int, ATTEMPTS] = 3
+    reentries: Annotated[int, ROUNDS] = 5
+    check_errors: Annotated[int, ROUNDS] = 2
+    qa_rounds: Annotated[int, ROUNDS] = 2
+    deferrals: Annotated[int, ROUNDS] = 3
+
+    def __post_init__(self) -> None:
+        checked_number(self.attempts, "attempts", ATTEMPTS)
+        for what in ("reentries", "check_errors", "qa_rounds", "deferrals"):
+            checked_number(getattr(self, what), what, ROUNDS)
+
+
+class Doer(Strict, frozen=True, kw_only=True):
+    """The program, how to resume it, and what it may reach."""
+
+    adapter: Name = "command"
+    command: Words = ()
+    resume: Words = ()
+    home: Home = Home.SHARED
+    writable: Globs = ()
+    network: bool = True
+    pass_env: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_name(self.adapter, "adapter")
+        checked_command(self.command, "command")
+        checked_command(self.resume, "resume")
+        checked_word(self.home, "home", Home)
+        checked_paths(self.writable, "writable")
+        for n, name in enumerate(self.pass_env):
+            checked_variable(name, f"pass_env[{n}]")
+
+
+class AgentDefinition(Doer, frozen=True, kw_only=True):
+    """Who does a run; a conversation with it can outlive the run."""
+
+    def definition_digest(self) -> str:
+        """The identity of the definition; another word in it is another agent."""
+        return digest_of(canonical(self))
+
+
+class Contract(Doer, frozen=True, kw_only=True):
+    """All that a task is frozen with when it is created."""
+
+    title: str
+    goal: str = ""
+    role: str = ""
+    mode: Mode = Mode.AUTONOMOUS
+    agent: str = ""
+    cwd: str = ""
+    gates: tuple[Gate, ...] = ()
+    evaluators: tuple[Evaluator, ...] = ()
+    qa: Qa = Qa()
+    caps: Caps = field(default_factory=Caps)
+    budget: Budget = Budget()
+    rescue: tuple[ExitDetail, ...] = DEFAULT_RESCUE
+    retry: tuple[RetryWord, ...] = DEFAULT_RETRY
+    isolation: Isolation = Isolation.AUTO
+    claim_file: str | None = None
+    artifact_is_status: bool = False
+    approvals: tuple[str, ...] = ()
+    labels: tuple[Name, ...] = ()
+    priority: Annotated[int, PRIORITY] = 0
+    depends_on: tuple[Name, ...] = ()
+
+    def __post_init__(self) -> None:
+        Doer.__post_init__(self)
+        checked_line(self.title, "title")
+        checked(self.goal, "goal", TEXT_BYTES)
+        checked(self.cwd, "cwd", PATH_BYTES)
+        checked(self.claim_file or "", "claim_file", PATH_BYTES)
+        checked_optional_name(self.role, "role")
+        checked_optional_name(self.agent, "agent")
+        checked_word(self.mode, "mode", Mode)
+        checked_word(self.isolation, "isolation", Isolation)
+        checked_number(self.priority, "priority", PRIORITY)
+        _check_unique(self.gates, "gates")
+        _check_unique(self.evaluators, "evaluators")
+        for n, action in enumerate(self.approvals):
+            checked_line(action, f"approvals[{n}]")
+        force_setattr(self, "approvals", tuple(sorted(set(self.approvals))))
+        force_setattr(self, "labels", checked_names(self.labels, "labels"))
+        force_setattr(self, "depends_on", checked_names(self.depends_on, "depends_on"))
+        force_setattr(self, "rescue", rescue_policy(self.rescue))
+        force_setattr(self, "retry", retry_policy(self.retry))
+
+    def text(self) -> str:
+        """The canonical JSON: the same contract is the same bytes in every process."""
+        return canonical(self)
+
+    def definition(self) -> AgentDefinition:
+        """The agent's part of the contract."""
+        return AgentDefinition(**{name: getattr(self, name) for name in Doer.__struct_fields__})
+
+    def may_rescue(self, detail: ExitDetail) -> bool:
+        """Whether checks may find the work done after such an exit."""
+        return detail in self.rescue
+
+    def may_retry(self, detail: ExitDetail) -> bool:
+        """Whether such an exit may lead to another attempt by itself."""
+        by_reason = PARENT[detail] in self.retry and detail not in NO_BLIND_RETRY
+        return by_reason or detail in self.retry
+
+
+def _check_unique(checks: tuple[Gate | Evaluator, ...], what: str) -> None:
+    seen: set[str] = set()
+    for n, check in enumerate(checks):
+        if checked_name(check.name, f"{what}[{n}].name") in seen:
+            raise refusal(f"{what}[{n}].name", f'"{check.name}" is there twice')
+        seen.add(check.name)
+
+
+def rescue_policy(details: tuple[ExitDetail, ...]) -> tuple[ExitDetail, ...]:
+    """The exits whose work may be rescued: some of the rescuable ones, or none."""
+    for n, detail in enumerate(details):
+        if detail not in RESCUABLE:
+            raise unknown_word(f"rescue[{n}]", detail, RESCUABLE)
+    return tuple(sorted({ExitDetail(detail) for detail in details}))
+
+
+def retry_policy(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The reasons and details that may be retried; never those that wait for a person."""
+    for n, name in enumerate(names):
+        if name not in RETRY_WORDS:
+            raise unknown_word(f"retry[{n}]", name, RETRY_WORDS)
+    return tuple(sorted({str(name) for name in names}))
+
+
+def contract_digest(contract: Contract) -> str:
+    """`sha256:<hex>` of the canonical text."""
+    return digest_of(contract.text())
+
+
+def read_contract(text: bytes | str) -> Contract:
+    """The contract of a canonical text. A task's own is read at every step, so a few are kept."""
+    return _read_contract(text)
+
+
+@lru_cache(maxsize=64)
+def _read_contract(text: bytes | str) -> Contract:
+    return read_json(text, Contract, "contract")

@@ -1,0 +1,228 @@
+"""Every error that truegreen raises on purpose, in three families by what the caller should do.
+
+    TruegreenError
+    ├── Refused                change the request
+    │   ├── InvalidInput       a value, a key or a file is wrong
+    │   ├── NotFound           no such task, run, agent, item or token
+    │   ├── Ambiguous          an id prefix fits several
+    │   ├── IllegalMove        the edge table has no such edge
+    │   ├── NotRunning         stop and resume need a live run
+    │   ├── Stale              status, fence, lease, attempt, digest or contract moved on
+    │   ├── Terminated         sealed for ever
+    │   ├── AlreadyDeclared    the first declaration won
+    │   ├── KeyReused          an idempotency key was used for another request
+    │   ├── BudgetSpent        no attempt, round or deferral is left
+    │   ├── Forbidden          this role or identity may not
+    │   └── Unauthenticated    no token, or a dead one
+    ├── Unavailable            wait, or mend the surroundings
+    │   ├── StoreUnreachable   cannot be opened or connected to
+    │   ├── StoreBusy          another writer holds it
+    │   ├── StoreReadOnly      cannot be written
+    │   ├── DiskFull           no room; nothing was written
+    │   ├── OutcomeUnknown     the connection was cut in the commit and can't be looked up yet
+    │   ├── StoreUnsafe        a setting or version that can lose acknowledged work
+    │   ├── SchemaMissing      the store has no schema yet
+    │   ├── SchemaNewer        written by a newer truegreen
+    │   └── SchemaWrecked      a trigger, index, table or migration is not what it was
+    └── Broken                 report it
+        └── StoreCorrupt       the database says that its file is damaged
+
+A failed gate, an inconclusive judge and a lost race are values, not errors.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TruegreenError(Exception):
+    """An error with a stable code, an exit status, an HTTP status and the way on."""
+
+    code: ClassVar[str] = "error"
+    exit_status: ClassVar[int] = 70
+    http_status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, allowed: tuple[str, ...] = (), **details: object) -> None:
+        """`allowed` names what would be accepted instead; `details` are kept as evidence."""
+        super().__init__(message)
+        self.message = message
+        self.allowed = allowed
+        self.details = details
+
+    def document(self) -> dict[str, object]:
+        """The body that the CLI and HTTP give."""
+        body: dict[str, object] = {
+            "code": self.code,
+            "message": self.message,
+            "allowed": list(self.allowed),
+        }
+        if self.details:
+            body["details"] = self.details
+        return {"error": body}
+
+
+class Refused(TruegreenError):
+    """The request can't be done as asked; nothing was changed."""
+
+    code = "refused"
+    exit_status = 2
+    http_status = 409
+
+
+class InvalidInput(Refused):
+    """A value, a key or a file is wrong."""
+
+    code = "invalid_input"
+    http_status = 422
+
+
+class NotFound(Refused):
+    """Nothing goes by that id."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class Ambiguous(Refused):
+    """An id prefix fits several."""
+
+    code = "ambiguous_id"
+
+
+class IllegalMove(Refused):
+    """The edge table has no such edge."""
+
+    code = "illegal_move"
+
+
+class NotRunning(Refused):
+    """There is no live run to stop, pause or resume."""
+
+    code = "not_running"
+
+
+class Stale(Refused):
+    """The write names a status, fence, lease, attempt or digest that is no longer true."""
+
+    code = "stale"
+
+
+class Terminated(Refused):
+    """The task or agent is sealed for ever."""
+
+    code = "terminated"
+    http_status = 410
+
+
+class AlreadyDeclared(Refused):
+    """The run has declared already; the first declaration won."""
+
+    code = "already_declared"
+
+
+class KeyReused(Refused):
+    """The idempotency key belongs to another request."""
+
+    code = "key_reused"
+
+
+class BudgetSpent(Refused):
+    """The failure budget has nothing left for this."""
+
+    code = "budget_spent"
+
+
+class Forbidden(Refused):
+    """This role or identity may not do it."""
+
+    code = "forbidden"
+    http_status = 403
+
+
+class Unauthenticated(Refused):
+    """There is no token, or it is unknown, revoked or expired."""
+
+    code = "unauthenticated"
+    http_status = 401
+
+
+class Unavailable(TruegreenError):
+    """The surroundings don't allow it now; the request itself may be right."""
+
+    code = "unavailable"
+    exit_status = 5
+    http_status = 503
+    retryable = True
+
+
+class StoreUnreachable(Unavailable):
+    """The store can't be opened or connected to."""
+
+    code = "store_unreachable"
+
+
+class StoreBusy(Unavailable):
+    """Another writer held the store for longer than we wait."""
+
+    code = "store_busy"
+
+
+class StoreReadOnly(Unavailable):
+    """The store can be read but not written."""
+
+    code = "store_read_only"
+    retryable = False
+
+
+class DiskFull(Unavailable):
+    """There is no room left; nothing was written."""
+
+    code = "disk_full"
+    http_status = 507
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection was cut while committing; whether the write landed must be looked up."""
+
+    code = "outcome_unknown"
+
+
+class StoreUnsafe(Unavailable):
+    """A setting or version that can lose acknowledged work."""
+
+    code = "store_unsafe"
+    retryable = False
+
+
+class SchemaMissing(Unavailable):
+    """The store has no schema yet."""
+
+    code = "schema_missing"
+    retryable = False
+
+
+class SchemaNewer(Unavailable):
+    """The store was written by a newer truegreen."""
+
+    code = "schema_newer"
+    retryable = False
+
+
+class SchemaWrecked(Unavailable):
+    """A trigger, index, table or migration is not what it was."""
+
+    code = "schema_wrecked"
+    retryable = False
+
+
+class Broken(TruegreenError):
+    """A defect, here or in the store: please report it."""
+
+    code = "broken"
+
+
+class StoreCorrupt(Broken):
+    """The database says that its file is damaged."""
+
+    code = "store_corrupt"

@@ -1,0 +1,123 @@
+"""What the two wings hand to each other: exits, claims, findings, verdicts, and who acts.
+
+Plain frozen values. `work` makes them, `record` writes them down; neither room knows the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from truegreen.model import (
+    ClaimKind,
+    EndedBy,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Level,
+    Outcome,
+    Phase,
+    Role,
+    RunStatus,
+)
+
+
+class Actor(msgspec.Struct, frozen=True):
+    """Who acts: a role, a name, and for the agent of a run the run and fence that it speaks for."""
+
+    role: Role
+    name: str
+    run: str | None = None
+    fence: int | None = None
+
+    def __str__(self) -> str:
+        """As it stands in events: `operator:ana`."""
+        return f"{self.role}:{self.name}"
+
+
+SYSTEM = Actor(Role.SYSTEM, "truegreen")
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What a started run carries; every write about it shows it."""
+
+    task: str
+    run: str
+    fence: int
+    lease: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a run consumed."""
+
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How the harness saw a run end."""
+
+    status: RunStatus
+    reason: ExitReason
+    detail: ExitDetail
+    ended_by: EndedBy
+    code: int | None = None
+    signal: int | None = None
+    digest: str = ""
+    usage: Usage = Usage()
+    not_before: int = 0
+    message: str = ""
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One checkable sentence of a claim, and what was observed."""
+
+    text: str
+    kind: str = ""
+    outcome: str = "unverifiable"
+    observed: str = ""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent says about its work."""
+
+    kind: ClaimKind
+    reason: str = ""
+    statements: tuple[Statement, ...] = ()
+    extra: dict[str, Any] = {}
+    source: str = "cli"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One check's answer about one run on one tree. Only binding findings decide."""
+
+    check: str
+    kind: str
+    outcome: FindingOutcome
+    reason: str
+    digest: str
+    contract_digest: str
+    judge: str
+    judged: str = ""
+    phase: Phase = Phase.AFTER
+    level: Level = Level.A1
+    before: FindingOutcome | None = None
+    score: float | None = None
+    counts: dict[str, int] = {}
+    evidence: dict[str, Any] = {}
+    isolation: str = "none"
+    duration_us: int = 0
+    binding: bool = True
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The conclusion from a run's findings."""
+
+    outcome: Outcome
+    reason: str
+    digest: str
+    contract_digest: str
+    level: Level = Level.A0

@@ -1,0 +1,1 @@
+"""What is true: the only writer of state. It starts no process and knows no agent."""

@@ -1,0 +1,103 @@
+"""The hash chain of events, per task, and its anchor outside the database.
+
+A chain alone misses a cut tail and a history that was computed anew; the anchor, a file beside the
+store, does not. Nothing here writes to a database.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from truegreen.errors import Unavailable
+from truegreen.record.rows import Event
+
+GENESIS = bytes(32)
+
+
+SEALED = (
+    *("revision", "id", "at", "level", "event", "from_status", "to_status", "actor", "reason"),
+    *("run_id", "fence", "idempotency_key", "data"),
+)
+"""The columns of an event that its hash covers, beside the task and the hash before it."""
+
+
+def seal(head: bytes, task: str | None, values: Mapping[str, object]) -> bytes:
+    """The hash of an event that follows `head`."""
+    content = msgspec.json.encode([task, *[values[name] for name in SEALED]])
+    return hashlib.sha256(head + content).digest()
+
+
+def seal_of(head: bytes, task: str | None, event: Event) -> bytes:
+    """The hash that a stored event should have."""
+    return seal(head, task, {name: getattr(event, name) for name in SEALED})
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One line of the anchor: everything up to this event had this digest."""
+
+    xact: int
+    key: int
+    events: int
+    digest: str
+    at: int
+
+
+class Reach(NamedTuple):
+    """How far a running digest has come."""
+
+    xact: int = 0
+    key: int = 0
+    events: int = 0
+    digest: bytes = GENESIS
+
+    def over(self, event: Event) -> Reach:
+        """One event further."""
+        digest = hashlib.sha256(self.digest + event.id.encode() + (event.hash or b"")).digest()
+        return Reach(event.xact, event.key, self.events + 1, digest)
+
+
+class Anchor:
+    """A file of marks, one JSON line each; appended and flushed to the disk, never rewritten."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def marks(self) -> list[Mark]:
+        """Every mark, oldest first; a line that was cut by a crash is not one."""
+        try:
+            with open(self.path, "rb") as file:
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            message = f"the anchor {self.path} can't be read: {error.strerror}"
+            raise Unavailable(message) from error
+        return [msgspec.json.decode(line, type=Mark) for line in lines[:-1] if line]
+
+    def last(self) -> Reach:
+        """Where the next mark goes on from."""
+        marks = self.marks()
+        if not marks:
+            return Reach()
+        mark = marks[-1]
+        return Reach(mark.xact, mark.key, mark.events, bytes.fromhex(mark.digest))
+
+    def add(self, reach: Reach, at: int) -> None:
+        """Append a mark, durably; whoever came further in the meantime wins."""
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if self.last().events >= reach.events:
+                return
+            mark = Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at)
+            os.write(handle, msgspec.json.encode(mark) + b"\n")
+            os.fsync(handle)
+        finally:
+            os.close(handle)

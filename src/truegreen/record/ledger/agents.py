@@ -1,0 +1,191 @@
+"""Verbs about agents as conversations: register, message; and about tokens: mint, revoke, know again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable
+
+from truegreen.contract import checked
+from truegreen.errors import InvalidInput, KeyReused, NotFound, Terminated, Unauthenticated
+from truegreen.facts import Actor, Ticket
+from truegreen.model import AgentStatus, Disposition, Note, Role
+from truegreen.record.ledger.desk import Desk, Entry, new_id
+from truegreen.record.rows import Agent, Message, Token, read
+from truegreen.record.store import Tx
+
+BODY_LIMIT = 65536
+_TOKEN_FIELDS = len(Token.__struct_fields__)
+_BOUND_ROLES = (Role.AGENT, Role.JUDGE)
+
+
+class Agents(Desk):
+    """The resumable pool and the keys to it."""
+
+    def register_agent(
+        self,
+        name: str,
+        definition: str,
+        *,
+        actor: Actor,
+        session: str | None = None,
+        parent: str | None = None,
+    ) -> Agent:
+        """Enter an agent. A child of a terminated agent is terminated from its first moment."""
+        self._may(actor, "register")
+        self._said("", actor)
+        checked(name, "name", 200)
+        checked(definition, "definition", 200)
+        checked(session or "", "session", 500)
+
+        def act(tx: Tx) -> Callable[[], Agent]:
+            above = self._agent(tx, parent) if parent else None
+            dead = above is not None and above.status is AgentStatus.TERMINATED
+            agent_id = new_id("agt", tx.now)
+            hit = tx.hit(
+                "insert_agent",
+                id=agent_id,
+                name=name,
+                definition=definition,
+                session=session,
+                parent_key=above.key if above else None,
+                status=AgentStatus.TERMINATED if dead else AgentStatus.PENDING,
+                terminated_at=tx.now if dead else None,
+                now=tx.now,
+            )
+            data = {"registered": agent_id, "parent": parent, "terminated": dead}
+            self._house_note(tx, Note.AGENT, Entry(actor, data=data))
+            return lambda: read(Agent, hit.row)
+
+        return self._do(act)
+
+    def send(self, agent_id: str, body: str, *, actor: Actor, key: str | None = None) -> Message:
+        """Leave a message for an agent. It changes no state; a terminated agent gets none."""
+        self._may(actor, "message")
+        self._said("", actor)
+        checked(body, "message", BODY_LIMIT)
+        checked(key or "", "idempotency key", 200)
+
+        def act(tx: Tx) -> Callable[[], Message]:
+            agent = self._agent(tx, agent_id)
+            row = tx.one("message_by_key", idempotency_key=key) if key else None
+            if row:
+                first = _again(read(Message, row), agent, body)
+                return lambda: first
+            if agent.status is AgentStatus.TERMINATED:
+                raise Terminated(f"{agent_id} is terminated; it gets no messages and never wakes")
+            live = agent.status in (AgentStatus.PENDING, AgentStatus.IN_PROGRESS)
+            hit = tx.hit(
+                "insert_message",
+                id=new_id("msg", tx.now),
+                agent_key=agent.key,
+                sender=str(actor),
+                body=body,
+                disposition=Disposition.DELIVERED if live else Disposition.QUEUED,
+                idempotency_key=key,
+                now=tx.now,
+            )
+            self._house_note(tx, Note.MESSAGE, Entry(actor, data={"agent": agent_id}))
+            return lambda: read(Message, hit.row)
+
+        return self._witnessed("send", actor, Ticket("", "", 0, ""), act, {"agent": agent_id})
+
+    # -- tokens ---------------------------------------------------------------------------------
+
+    def mint_token(
+        self,
+        role: Role,
+        name: str,
+        *,
+        actor: Actor,
+        ticket: Ticket | None = None,
+        seconds: float | None = None,
+    ) -> tuple[Token, str]:
+        """A new token and its secret, which is said once and never kept."""
+        self._may(actor, "mint")
+        self._said("", actor)
+        checked(name, "name", 200)
+        if role is Role.SYSTEM:
+            raise InvalidInput("system is truegreen itself; it has no token")
+        if (role in _BOUND_ROLES) != (ticket is not None):
+            raise InvalidInput(f"tokens for {' and '.join(_BOUND_ROLES)} are bound to a run")
+        secret = f"tg_{role}_{base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
+
+        def act(tx: Tx) -> Callable[[], tuple[Token, str]]:
+            work = self._held(tx, ticket, actor) if ticket else None
+            token_id = new_id("tok", tx.now)
+            hit = tx.hit(
+                "insert_token",
+                id=token_id,
+                role=role,
+                name=name,
+                digest=_digest(secret),
+                task_key=work.task.key if work else None,
+                run_key=work.run.key if work else None,
+                fence=work.task.fence if work else None,
+                expires_at=tx.now + int(seconds * 1e6) if seconds is not None else None,
+                now=tx.now,
+            )
+            data = {"created": token_id, "role": role, "name": name}
+            self._house_note(tx, Note.TOKEN, Entry(actor, data=data))
+            return lambda: (read(Token, hit.row), secret)
+
+        return self._do(act)
+
+    def revoke_token(self, token_id: str, *, actor: Actor, reason: str = "") -> Token:
+        """A token dies at once; revoking it again changes nothing."""
+        self._may(actor, "mint")
+        reason = self._said(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Token]:
+            row = tx.one("token_locked", id=token_id)
+            if row is None:
+                raise NotFound(f"no token {token_id}")
+            token = read(Token, row)
+            if token.revoked_at is None:
+                tx.hit("revoke_token", key=token.key, now=tx.now)
+                self._house_note(tx, Note.TOKEN, Entry(actor, reason, data={"revoked": token_id}))
+            return lambda: token
+
+        return self._do(act)
+
+    def authenticate(self, secret: str) -> Actor:
+        """Who a secret belongs to; a dead, fenced or unknown one is nobody."""
+        with self._store.snapshot() as tx:
+            # The digest of 256 random bits is looked up: nothing about the secret leaks by timing.
+            row = tx.one("token_by_digest", digest=_digest(secret))
+            now = tx.now
+        if row is None:
+            raise Unauthenticated("no such token")
+        token = read(Token, row[:_TOKEN_FIELDS])
+        run, fence, sealed_at = row[_TOKEN_FIELDS:]
+        if sealed_at is not None:
+            raise Terminated("the run that this token speaks for is terminated")
+        if token.revoked_at is not None:
+            raise Unauthenticated("the token was revoked")
+        if token.expires_at is not None and token.expires_at <= now:
+            raise Unauthenticated("the token has expired")
+        if token.fence is not None and token.fence != fence:
+            raise Unauthenticated("the token belongs to a run that is over", stale="fence")
+        return Actor(token.role, token.name, run, token.fence)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def _again(first: Message, agent: Agent, body: str) -> Message:
+    """The answer to a message that was sent before under the same key."""
+    if first.agent_key != agent.key or first.body != body:
+        raise KeyReused("the idempotency key was used for another message")
+    return Message(
+        first.key,
+        first.id,
+        first.agent_key,
+        first.sender,
+        first.body,
+        Disposition.DUPLICATE,
+        first.idempotency_key,
+        first.at,
+    )

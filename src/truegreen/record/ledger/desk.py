@@ -1,0 +1,419 @@
+"""The desk that every verb works at: one transaction, one event, one guarded write, one answer.
+
+`_do` runs a verb and looks up, never guesses, what became of a commit that was cut. `_move` and `_note`
+are the only way to a task's row. What is refused as late or conflicting is kept as evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from truegreen.contract import checked
+from truegreen.errors import (
+    AlreadyDeclared,
+    Forbidden,
+    InvalidInput,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    Stale,
+    StoreUnreachable,
+    Terminated,
+    TruegreenError,
+)
+from truegreen.facts import Actor, Ticket
+from truegreen.model import (
+    CELLS,
+    NOISE_BITS,
+    AgentStatus,
+    Cell,
+    EventLevel,
+    Move,
+    Note,
+    Role,
+    Severity,
+    TaskStatus,
+    make_id,
+)
+from truegreen.record.chain import GENESIS, seal
+from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Budget, Policy, Step, decide
+from truegreen.record.rows import Agent, Event, Run, Task, read
+from truegreen.record.store import Again, Hit, Row, Store, Tx
+
+T = TypeVar("T")
+Act = Callable[[Tx], Callable[[], T]]
+
+REASON_LIMIT = 4096
+EVIDENCE_LIMIT = 16384
+_TRIES = 6
+_TASK_FIELDS, _RUN_FIELDS = len(Task.__struct_fields__), len(Run.__struct_fields__)
+_CARRIED = (
+    *("mode", "exit_reason", "exit_detail", "run_status", "verdict", "cell", "rescued"),
+    *("overridden", "sealed_at", "attempt", "attempts", "attempts_max", "deferrals", "qa_rounds"),
+    *("not_before", "agent_key", "acceptance", "settled_at"),
+)
+"""What a write about a task keeps unless it says otherwise."""
+_NOWHERE = (None, None)
+_NEEDS_SOMEBODY = {
+    Move.PAUSE: "awaiting_approval",
+    Move.BLOCK: "blocked",
+    Move.REVIEW: "needs_review",
+    Move.FAIL: "failed",
+}
+"""Moves after which nothing goes on by itself, and what the inbox calls them without a cell."""
+
+
+def to_json(value: object) -> str:
+    """Compact JSON as it stands in the store."""
+    return msgspec.json.encode(value).decode()
+
+
+def new_id(kind: str, at: int) -> str:
+    """A fresh typed id."""
+    noise = int.from_bytes(os.urandom(6)) & ((1 << NOISE_BITS) - 1)
+    return make_id(kind, at, noise)
+
+
+class Entry(NamedTuple):
+    """What an event says beside the move itself."""
+
+    actor: Actor
+    reason: str = ""
+    run: str | None = None
+    data: dict[str, Any] = {}
+    level: EventLevel = EventLevel.INFO
+    key: str | None = None
+
+
+class Link(NamedTuple):
+    """Where an event goes: which chain, after which head."""
+
+    task_key: int | None
+    task_id: str | None
+    revision: int
+    head: bytes
+    fence: int
+
+
+class Work(NamedTuple):
+    """A run with its task, what the contract says about failures, and who holds the lease."""
+
+    task: Task
+    policy: Policy
+    run: Run
+    lease: str | None
+
+
+class _Terms(msgspec.Struct, frozen=True):
+    class Qa(msgspec.Struct, frozen=True):
+        roles: tuple[str, ...] = ()
+
+    rescue: tuple[str, ...] = ()
+    retry: tuple[str, ...] = ()
+    qa: Qa = Qa()
+
+
+_read_terms = msgspec.json.Decoder(_Terms).decode
+
+
+def policy_of(contract: str, task: Task) -> Policy:
+    """What a frozen contract says about failures; a QA review is never reviewed itself."""
+    terms = _read_terms(contract)
+    chained = task.role in terms.qa.roles and task.qa_of_key is None
+    return Policy(frozenset(terms.rescue), frozenset(terms.retry), chained)
+
+
+def budget_of(task: Task) -> Budget:
+    """The counters of a task."""
+    return Budget(
+        task.attempts,
+        task.attempts_max,
+        task.deferrals,
+        task.deferrals_max,
+        task.qa_rounds,
+        task.qa_rounds_max,
+    )
+
+
+def charged(task: Task, step: Step) -> dict[str, int]:
+    """The counters after a step."""
+    return {charge.value: getattr(task, charge.value) + 1 for charge in step.charges}
+
+
+class Desk:
+    """What the verbs share."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def _do(self, act: Act[T]) -> T:
+        """Carry out a verb in one transaction; a cut commit is looked up, a lost race done again."""
+        failure: TruegreenError | None = None
+        for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(random.uniform(0.001, 0.01) * 4**attempt / 4)  # noqa: S311 - jitter
+            events: list[str] = []
+            answer: Callable[[], T] | None = None
+            try:
+                with self._store.transaction() as tx:
+                    events = tx.events
+                    answer = act(tx)
+                return answer()
+            except OutcomeUnknown as cut:
+                failure = cut
+                if answer and events and self._landed(events[-1]):
+                    return answer()
+            except (Again, StoreUnreachable) as lost:
+                failure = lost
+        raise failure or AssertionError("unreachable")
+
+    def _landed(self, event: str) -> bool:
+        """Whether a commit whose answer was cut has happened."""
+        for attempt in range(_TRIES):
+            try:
+                with self._store.snapshot() as tx:
+                    return tx.one("event_landed", id=event) is not None
+            except StoreUnreachable:
+                time.sleep(0.1 * 2**attempt)
+        message = f"the connection was cut in the commit; look it up: event {event}"
+        raise OutcomeUnknown(message, event=event)
+
+    def _witnessed(self, verb: str, actor: Actor, ticket: Ticket, act: Act[T], tried: Any) -> T:
+        """Like `_do`, and a late or conflicting write is kept as evidence before it is refused."""
+        try:
+            return self._do(act)
+        except (Stale, Terminated, AlreadyDeclared) as refused:
+            self._keep(verb, actor, ticket, refused, tried)
+            raise
+
+    def _keep(self, verb: str, actor: Actor, ticket: Ticket, refused: Refused, tried: Any) -> None:
+        evidence = to_json(tried)[:EVIDENCE_LIMIT]
+
+        def act(tx: Tx) -> Callable[[], None]:
+            tx.run(
+                "keep_refusal",
+                task=ticket.task,
+                run_id=ticket.run,
+                verb=verb,
+                code=refused.code,
+                actor=str(actor),
+                message=refused.message[:REASON_LIMIT],
+                evidence=evidence,
+                now=tx.now,
+            )
+            return lambda: None
+
+        self._do(act)
+
+    # -- who, and what they may -----------------------------------------------------------------
+
+    @staticmethod
+    def _may(actor: Actor, group: str) -> None:
+        roles = VERB_ROLES[group]
+        if actor.role not in roles:
+            listed = ", ".join(sorted(roles))
+            message = f"{actor} may not do this; it takes the role {listed}"
+            raise Forbidden(message, allowed=tuple(sorted(roles)))
+
+    @staticmethod
+    def _said(reason: str, actor: Actor) -> str:
+        checked(actor.name, "actor", 200)
+        return checked(reason, "reason", REASON_LIMIT)
+
+    @staticmethod
+    def _needed(reason: str, actor: Actor) -> str:
+        if not reason.strip():
+            raise InvalidInput("a reason is needed: say why, for those who read the record later")
+        return Desk._said(reason, actor)
+
+    # -- reading under the lock -----------------------------------------------------------------
+
+    @staticmethod
+    def _task(tx: Tx, task_id: str) -> Task:
+        row = tx.one("task_locked", id=task_id)
+        if row is None:
+            raise NotFound(f"no task {task_id}")
+        return read(Task, row)
+
+    def _work(self, tx: Tx, query: str, **values: object) -> Work:
+        row = tx.one(query, **values)
+        if row is None:
+            raise NotFound(f"no run {values.get('run', '')}".rstrip())
+        return self._split(row)
+
+    @staticmethod
+    def _split(row: Row) -> Work:
+        task = read(Task, row[:_TASK_FIELDS])
+        run = read(Run, row[_TASK_FIELDS + 1 : _TASK_FIELDS + 1 + _RUN_FIELDS])
+        return Work(task, policy_of(row[_TASK_FIELDS], task), run, row[-1])
+
+    def _held(self, tx: Tx, ticket: Ticket, actor: Actor) -> Work:
+        """The work that a ticket is for, or a refusal that names what is stale."""
+        work = self._work(tx, "work_locked", run=ticket.run)
+        task = work.task
+        if task.sealed_at is not None:
+            message = f"{task.id} is sealed for ever (status: {task.status})"
+            raise Terminated(message, status=task.status, fence=task.fence)
+        if task.id != ticket.task or task.fence != ticket.fence:
+            message = f"stale fence {ticket.fence}: {task.id} is at {task.fence} ({task.status})"
+            raise Stale(message, stale="fence", given=ticket.fence, current=task.fence)
+        if actor.role is Role.AGENT:
+            if (actor.run, actor.fence) != (ticket.run, ticket.fence):
+                raise Forbidden(f"{actor} speaks for {actor.run}, not for {ticket.run}")
+        elif actor.role is not Role.JUDGE and work.lease != ticket.lease:
+            message = f"stale lease: {ticket.run} is owned by another supervisor, or by nobody"
+            raise Stale(message, stale="lease")
+        return work
+
+    @staticmethod
+    def _agent(tx: Tx, agent_id: str) -> Agent:
+        row = tx.one("agent_locked", id=agent_id)
+        if row is None:
+            raise NotFound(f"no agent {agent_id}")
+        return read(Agent, row)
+
+    # -- idempotency ----------------------------------------------------------------------------
+
+    @staticmethod
+    def _done_before(
+        tx: Tx, key: str | None, events: tuple[str, ...], task: str | None = None
+    ) -> str | None:
+        """The task that this key was used for already, if it was for the same request."""
+        if key is None:
+            return None
+        checked(key, "idempotency key", 200)
+        row = tx.one("event_by_key", idempotency_key=key)
+        if row is None:
+            return None
+        first, first_task = read(Event, row[:-1]), row[-1]
+        if first.event not in events or (task is not None and task != first_task):
+            message = f"the idempotency key was used for {first.event} of {first_task}"
+            raise KeyReused(message, event=first.event, task=first_task)
+        return str(first_task)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def _move(self, tx: Tx, task: Task, move: Move, entry: Entry, **changes: Any) -> Hit:
+        """The one way along an edge: decide, write the event, then the row that follows from it."""
+        target = decide(task.status, move, sealed=task.sealed_at is not None)
+        changes.setdefault("settled_at", tx.now if target in SETTLED else None)
+        if target is TaskStatus.BLOCKED:
+            entry = entry._replace(level=EventLevel.WARN)
+        return self._write(tx, task, move, target, entry, changes)
+
+    def _note(self, tx: Tx, task: Task, note: Note, entry: Entry, **changes: Any) -> Hit:
+        """Write down something that moves nothing."""
+        return self._write(tx, task, note, None, entry, changes)
+
+    def _write(
+        self,
+        tx: Tx,
+        task: Task,
+        name: Move | Note,
+        target: TaskStatus | None,
+        entry: Entry,
+        changes: dict[str, Any],
+    ) -> Hit:
+        fence = changes.pop("fence", task.fence)
+        link = Link(task.key, task.id, task.revision + 1, task.head, fence)
+        head = self._event(tx, link, name, entry, (task.status, target) if target else _NOWHERE)
+        values = {field: getattr(task, field) for field in _CARRIED}
+        values.update(changes)
+        values["rescued"], values["overridden"] = int(values["rescued"]), int(values["overridden"])
+        return tx.hit(
+            "write_task",
+            **values,
+            key=task.key,
+            status=task.status,
+            fence=task.fence,
+            revision=task.revision,
+            to_status=target or task.status,
+            to_fence=fence,
+            to_head=head,
+            now=tx.now,
+        )
+
+    def _house_note(self, tx: Tx, note: Note, entry: Entry) -> None:
+        """Write down something that concerns no task."""
+        tx.run("found_house", id=new_id("hse", tx.now), head=GENESIS)
+        revision, head = tx.one("house") or (0, GENESIS)
+        link = Link(None, None, revision + 1, head, 0)
+        head = self._event(tx, link, note, entry, _NOWHERE)
+        tx.hit("write_house", revision=revision + 1, head=head)
+
+    @staticmethod
+    def _event(
+        tx: Tx,
+        link: Link,
+        name: Move | Note,
+        entry: Entry,
+        edge: tuple[TaskStatus | None, TaskStatus | None],
+    ) -> bytes:
+        """Append an event to its chain; says the chain's new head."""
+        values = {
+            "id": new_id("evt", tx.now),
+            "run_id": entry.run,
+            "revision": link.revision,
+            "at": tx.now,
+            "level": entry.level,
+            "event": name,
+            "from_status": edge[0],
+            "to_status": edge[1],
+            "actor": str(entry.actor),
+            "reason": entry.reason,
+            "fence": link.fence,
+            "idempotency_key": entry.key,
+            "data": to_json(entry.data) if entry.data else "{}",
+        }
+        head = seal(link.head, link.task_id, values)
+        tx.run("insert_event", task_key=link.task_key, hash=head, **values)
+        tx.events.append(values["id"])
+        return head
+
+    # -- what follows from a move ---------------------------------------------------------------
+
+    def _attend(self, tx: Tx, work: Work, move: Move, cell: Cell | None, reason: str) -> None:
+        """Somebody has to look at a task that can't go on by itself; the same cause only counts."""
+        if move not in _NEEDS_SOMEBODY:
+            return
+        task = work.task
+        kind = cell or _NEEDS_SOMEBODY[move]
+        route = CELLS[cell].route if cell else None
+        tx.run(
+            "open_inbox_item",
+            id=new_id("inb", tx.now),
+            cause=f"{kind}:{task.contract_digest}",
+            cell=kind,
+            severity=route or Severity.NORMAL,
+            task_key=task.key,
+            run_key=work.run.key,
+            title=task.title,
+            reason=reason,
+            next=f"truegreen show {task.id}",
+            now=tx.now,
+        )
+
+    @staticmethod
+    def _nobody_needed(tx: Tx, task: Task, outcome: str) -> None:
+        """A task that moved on by a person's hand waits for nobody."""
+        tx.run(
+            "resolve_inbox_of_task",
+            task_key=task.key,
+            outcome=outcome[:REASON_LIMIT],
+            now=tx.now,
+        )
+
+    @staticmethod
+    def _settle_agent(tx: Tx, agent_key: int | None, status: AgentStatus) -> None:
+        """The agent of an ended run is resumable again, unless it was terminated meanwhile."""
+        if agent_key is not None:
+            tx.run("write_agent", key=agent_key, to_status=status, session=None, now=tx.now)

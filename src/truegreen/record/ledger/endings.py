@@ -1,0 +1,239 @@
+"""Verbs that end things from outside: cancel, and terminate, which nothing survives.
+
+The transaction only makes it true: fence raised, run closed, agents and tokens dead, task sealed. Who
+has processes to kill reads them from the answer, after the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from truegreen.facts import Actor
+from truegreen.model import (
+    AgentStatus,
+    Cell,
+    EndedBy,
+    EventLevel,
+    ExitDetail,
+    ExitReason,
+    Move,
+    Note,
+    Outcome,
+    Role,
+    RunStatus,
+    TaskStatus,
+    cell_of,
+)
+from truegreen.record.ledger.desk import Desk, Entry
+from truegreen.record.lifecycle import SETTLED
+from truegreen.record.rows import Agent, Run, Task, read
+from truegreen.record.store import Hit, Tx
+
+_NOBODY = ""
+
+
+class Termination(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to terminate. Whoever kills fills in `killed` and `survivors`."""
+
+    task: str | None
+    agents: tuple[str, ...]
+    outcome: str
+    prior_status: str
+    already_terminated: bool
+    fence: int
+    killed: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+class Endings(Desk):
+    """Cancel and terminate."""
+
+    def cancel(
+        self, task_id: str, *, actor: Actor, reason: str = "", key: str | None = None
+    ) -> Task:
+        """Call a task off. It can be reopened."""
+        self._may(actor, "end")
+        reason = self._said(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            task = self._task(tx, task_id)
+            if self._done_before(tx, key, (Move.CANCEL,), task_id):
+                return lambda: task
+            entry = Entry(actor, reason, data={"prior_status": task.status}, key=key)
+            hit, _ = self._end(tx, task, Move.CANCEL, entry)
+            for child in self._reviews(tx, task):
+                self._end(tx, child, Move.CANCEL, Entry(actor, f"{task.id} was canceled"))
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+    def terminate(self, task_id: str, *, actor: Actor, reason: str = "") -> Termination:
+        """For ever, from every status: the task, its agents, their descendants and their tasks."""
+        self._may(actor, "end")
+        reason = self._said(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Termination]:
+            task = self._task(tx, task_id)
+            family = self._family(tx, task_key=task.key)
+            if task.sealed_at is not None:
+                return lambda: _already(task.id, family, task.status, task.fence)
+            runs = self._seal_others(tx, task, family, actor)
+            hit, live = self._seal(tx, task, Entry(actor, reason))
+            self._retire(tx, family)
+            runs += live
+            prior, agents = task.status, tuple(agent.id for agent in family)
+            return lambda: Termination(
+                task=task.id,
+                agents=agents,
+                outcome="interrupted" if runs else "clean",
+                prior_status=prior,
+                already_terminated=False,
+                fence=read(Task, hit.row).fence,
+                runs=tuple(runs),
+            )
+
+        return self._do(act)
+
+    def terminate_agent(self, agent_id: str, *, actor: Actor, reason: str = "") -> Termination:
+        """For ever: an agent, its descendants, and whatever task one of them is at."""
+        self._may(actor, "end")
+        reason = self._said(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Termination]:
+            agent = self._agent(tx, agent_id)
+            family = self._family(tx, agent=agent_id)
+            if agent.status is AgentStatus.TERMINATED:
+                return lambda: _already(None, family, agent.status, 0)
+            runs = self._seal_others(tx, None, family, actor)
+            self._retire(tx, family)
+            agents = tuple(each.id for each in family)
+            data: dict[str, Any] = {"terminated": agents, "prior_status": agent.status}
+            self._house_note(tx, Note.AGENT, Entry(actor, reason, data=data, level=EventLevel.WARN))
+            return lambda: Termination(
+                task=None,
+                agents=agents,
+                outcome="interrupted" if runs else "clean",
+                prior_status=agent.status,
+                already_terminated=False,
+                fence=0,
+                runs=tuple(runs),
+            )
+
+        return self._do(act)
+
+    def _seal(self, tx: Tx, task: Task, entry: Entry) -> tuple[Hit, list[str]]:
+        """One task for ever: one that has an outcome keeps it and is sealed."""
+        entry = entry._replace(data={"prior_status": task.status}, level=EventLevel.WARN)
+        if task.status in SETTLED and task.status is not TaskStatus.BLOCKED:
+            changes = {"sealed_at": tx.now, "fence": task.fence + 1}
+            tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+            return self._note(tx, task, Note.SEAL, entry, **changes), []
+        return self._end(tx, task, Move.TERMINATE, entry, sealed_at=tx.now)
+
+    def _seal_others(
+        self, tx: Tx, task: Task | None, family: Iterable[Agent], actor: Actor
+    ) -> list[str]:
+        keys = {
+            row[0] for a in family for row in tx.all("tasks_under_way_of_agent", agent_key=a.key)
+        }
+        if task:
+            keys |= {child.key for child in self._reviews(tx, task)}
+            keys.discard(task.key)
+        runs: list[str] = []
+        for key in sorted(keys):
+            row = tx.one("task_locked_by_key", key=key)
+            if row and read(Task, row).sealed_at is None:
+                why = "terminated with the agent or task it belongs to"
+                runs += self._seal(tx, read(Task, row), Entry(actor, why))[1]
+        return runs
+
+    @staticmethod
+    def _reviews(tx: Tx, task: Task) -> list[Task]:
+        rows = [
+            tx.one("task_locked_by_key", key=key)
+            for (key,) in tx.all("unsettled_children", key=task.key)
+        ]
+        return [read(Task, row) for row in rows if row]
+
+    @staticmethod
+    def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:
+        return [read(Agent, row) for row in tx.all("family", agent=agent, task_key=task_key)]
+
+    @staticmethod
+    def _retire(tx: Tx, family: Iterable[Agent]) -> None:
+        for agent in family:
+            if agent.status is not AgentStatus.TERMINATED:
+                tx.hit("terminate_agent", key=agent.key, now=tx.now)
+
+    def _end(
+        self, tx: Tx, task: Task, move: Move, entry: Entry, **changes: Any
+    ) -> tuple[Hit, list[str]]:
+        """Move a task to its end from outside; a live run is closed, an unjudged one stays unjudged."""
+        ended = RunStatus.TERMINATED if move is Move.TERMINATE else RunStatus.STOPPED
+        detail = ExitDetail.TERMINATED if move is Move.TERMINATE else ExitDetail.CANCELED
+        row = tx.one("latest_locked", key=task.key)
+        run = self._split(row).run if row else None
+        live = run is not None and run.exit_reason is None
+        hit = self._move(
+            tx,
+            task,
+            move,
+            entry._replace(run=run.id if run and live else None),
+            fence=task.fence + 1,
+            exit_reason=ExitReason.USER_CANCELLED,
+            exit_detail=detail,
+            run_status=ended if live else task.run_status,
+            cell=Cell.STOPPED if run else None,
+            verdict=Outcome.UNKNOWN,
+            **changes,
+        )
+        if run:
+            self._close(tx, run, ended, detail, entry.actor)
+        tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+        self._nobody_needed(tx, task, f"{move} by {entry.actor}")
+        return hit, [run.id] if run and live else []
+
+    def _close(self, tx: Tx, run: Run, status: RunStatus, detail: ExitDetail, actor: Actor) -> None:
+        tx.run("drop_lease", run_key=run.key)
+        if run.exit_reason is None:
+            tx.hit(
+                "end_run",
+                key=run.key,
+                status=status,
+                exit_reason=ExitReason.USER_CANCELLED,
+                exit_detail=detail,
+                exit_code=None,
+                signal=None,
+                ended_by=EndedBy.LEAD if actor.role is Role.LEAD else EndedBy.OPERATOR,
+                verdict=Outcome.UNKNOWN,
+                cell=Cell.STOPPED,
+                digest=run.digest,
+                usage=run.usage,
+                now=tx.now,
+            )
+            self._settle_agent(tx, run.agent_key, AgentStatus.COMPLETED)
+        elif run.verdict is Outcome.PENDING:
+            tx.hit(
+                "judge_run",
+                key=run.key,
+                verdict=Outcome.UNKNOWN,
+                level=None,
+                reason="ended before a verdict",
+                cell=cell_of(run.status, run.exit_reason, Outcome.UNKNOWN),
+                now=tx.now,
+            )
+
+
+def _already(task: str | None, family: Iterable[Agent], status: str, fence: int) -> Termination:
+    return Termination(
+        task=task,
+        agents=tuple(agent.id for agent in family),
+        outcome="clean",
+        prior_status=status,
+        already_terminated=True,
+        fence=fence,
+    )

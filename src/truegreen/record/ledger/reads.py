@@ -1,0 +1,278 @@
+"""What can be asked: pages, one task, the matrix, events, the inbox. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple
+
+from truegreen.errors import Ambiguous, InvalidInput, NotFound
+from truegreen.model import ID_LENGTH, AgentStatus, Cell, ExitReason, TaskStatus
+from truegreen.record.ledger.desk import Desk
+from truegreen.record.rows import (
+    Agent,
+    ClaimRow,
+    Event,
+    FindingRow,
+    InboxItem,
+    Message,
+    Refusal,
+    Run,
+    Task,
+    Token,
+    read,
+)
+from truegreen.record.store import Tx
+
+PAGE = 50
+LONGEST_PAGE = 1000
+_NEWEST = 1 << 62
+_KINDS = {"tsk": "task", "run": "run", "agt": "agent", "tok": "token", "inb": "inbox"}
+
+
+class Filter(NamedTuple):
+    """Which tasks; everything that is given must hold, and one of the statuses."""
+
+    statuses: tuple[TaskStatus, ...] = ()
+    cell: Cell | None = None
+    exit_reason: ExitReason | None = None
+    role: str | None = None
+    agent: str | None = None
+    search: str | None = None
+
+
+class Page(NamedTuple):
+    """Some tasks, and where the next ones begin."""
+
+    tasks: list[Task]
+    after: str | None
+
+
+class Verdicted(NamedTuple):
+    """The level and sentence of a task's latest verdict."""
+
+    level: str | None
+    reason: str
+
+
+class Dossier(NamedTuple):
+    """Everything about one task."""
+
+    task: Task
+    contract: str
+    runs: list[Run]
+    claims: list[ClaimRow]
+    findings: list[FindingRow]
+    agents: list[Agent]
+    refusals: list[Refusal]
+    charges: list[tuple[int, str, str, int, int]]
+
+
+class Told(NamedTuple):
+    """An event and the task that it is about."""
+
+    event: Event
+    task: str | None
+
+
+class Waiting(NamedTuple):
+    """An inbox item and the task that it is about."""
+
+    item: InboxItem
+    task: str
+
+
+class Count(NamedTuple):
+    """How many tasks stand in one place."""
+
+    status: TaskStatus
+    cell: Cell | None
+    run_status: str
+    tasks: int
+
+
+class Reads(Desk):
+    """The reading side of the ledger."""
+
+    def find(self, kind: str, given: str) -> str:
+        """The whole id behind a unique beginning of one."""
+        beginning = given if given.startswith(f"{kind}_") else f"{kind}_{given}"
+        if not beginning.isascii() or not beginning.replace("_", "").isalnum():
+            raise InvalidInput(
+                f"{given!r} is not the id of a {_KINDS[kind]}, nor the beginning of one"
+            )
+        if len(beginning) > ID_LENGTH:
+            raise NotFound(f"no {_KINDS[kind]} {given}")
+        with self._store.snapshot() as tx:
+            rows = tx.all(f"ids_from_{_KINDS[kind]}", low=beginning, high=beginning + "~")
+        if not rows:
+            raise NotFound(f"no {_KINDS[kind]} {given}")
+        if len(rows) > 1:
+            ids = tuple(row[0] for row in rows)
+            raise Ambiguous(f"{given} could be {', '.join(ids[:3])}; give more of it", allowed=ids)
+        return str(rows[0][0])
+
+    def task(self, task_id: str) -> Task:
+        """One task."""
+        return self.dossier(task_id).task
+
+    def dossier(self, task_id: str) -> Dossier:
+        """Everything about one task, at one moment."""
+        with self._store.snapshot() as tx:
+            row = tx.one("task", id=task_id)
+            if row is None:
+                raise NotFound(f"no task {task_id}")
+            task = read(Task, row[:-1])
+            return Dossier(
+                task,
+                row[-1],
+                [read(Run, r) for r in tx.all("runs_of_task", key=task.key)],
+                [read(ClaimRow, r) for r in tx.all("claims_of_task", key=task.key)],
+                [read(FindingRow, r) for r in tx.all("findings_of_task", key=task.key)],
+                [read(Agent, r) for r in tx.all("agents_of_task", key=task.key)],
+                [read(Refusal, r) for r in tx.all("refusals_of_task", key=task.key)],
+                [(r[0], r[1], r[2], r[3], r[4]) for r in tx.all("charges_of_task", key=task.key)],
+            )
+
+    def run(self, run_id: str) -> tuple[Run, str]:
+        """One run and the id of its task."""
+        with self._store.snapshot() as tx:
+            row = tx.one("run", id=run_id)
+        if row is None:
+            raise NotFound(f"no run {run_id}")
+        return read(Run, row[:-1]), str(row[-1])
+
+    def page(
+        self, where: Filter = Filter(), *, limit: int = PAGE, after: str | None = None
+    ) -> Page:
+        """Tasks by filters: silent failures first, then the newest."""
+        if not 1 <= limit <= LONGEST_PAGE:
+            raise InvalidInput(f"a page has between 1 and {LONGEST_PAGE} tasks, not {limit}")
+        part, before = _cursor(after)
+        found: list[tuple[int, Task]] = []
+        with self._store.snapshot() as tx:
+            for number, silent in enumerate(_parts(where)):
+                if number >= part and len(found) <= limit:
+                    start = before if number == part else _NEWEST
+                    tasks = _merged(tx, where, silent, start, limit + 1 - len(found))
+                    found += [(number, task) for task in tasks]
+        shown = found[:limit]
+        more = len(found) > limit
+        return Page([t for _, t in shown], f"{shown[-1][0]}.{shown[-1][1].key}" if more else None)
+
+    def verdicts(self, tasks: list[Task]) -> dict[int, Verdicted]:
+        """The latest verdict of each task of a page."""
+        with self._store.snapshot() as tx:
+            rows = [
+                tx.one("latest_verdict", key=t.key, attempt=t.attempt) for t in tasks if t.attempt
+            ]
+        return {row[0]: Verdicted(row[1], row[2]) for row in rows if row}
+
+    def counts(self) -> list[Count]:
+        """How many tasks stand in which status and cell, from the maintained counters."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("counters")
+        return [Count(TaskStatus(s), Cell(c) if c else None, run, n) for s, c, run, n in rows]
+
+    def ended_since(self, at: int) -> list[tuple[Cell, ExitReason, int]]:
+        """How many runs ended in which cell since an instant, by the hour."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("tallies", hour=at // 3_600_000_000)
+        return [(Cell(cell), ExitReason(reason), runs) for cell, reason, runs in rows]
+
+    def events(self, task_id: str, *, after: int = 0, limit: int = LONGEST_PAGE) -> list[Told]:
+        """A task's events after a revision, oldest first."""
+        with self._store.snapshot() as tx:
+            row = tx.one("task", id=task_id)
+            if row is None:
+                raise NotFound(f"no task {task_id}")
+            rows = tx.all("events_of_task", key=row[0], after=after, n=limit)
+        return [Told(read(Event, r[:-1]), r[-1]) for r in rows]
+
+    def feed(self, after: tuple[int, int] = (0, 0), *, limit: int = LONGEST_PAGE) -> list[Told]:
+        """All events after (xact, key), in an order that no later commit can change."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("feed", after_xact=after[0], after_key=after[1], n=limit)
+        return [Told(read(Event, r[:-1]), r[-1]) for r in rows]
+
+    def latest_events(self, *, limit: int = PAGE) -> list[Told]:
+        """The newest events, oldest of them first."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("latest_events", before=_NEWEST, n=limit)
+        return [Told(read(Event, r[:-1]), r[-1]) for r in reversed(rows)]
+
+    def house_events(self, *, after: int = 0, limit: int = LONGEST_PAGE) -> list[Told]:
+        """Events that concern no task, oldest first."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("events_of_house", after=after, n=limit)
+        return [Told(read(Event, r[:-1]), None) for r in rows]
+
+    def agent(self, agent_id: str) -> Agent:
+        """One agent."""
+        with self._store.snapshot() as tx:
+            row = tx.one("agent", id=agent_id)
+        if row is None:
+            raise NotFound(f"no agent {agent_id}")
+        return read(Agent, row)
+
+    def agents(
+        self, status: AgentStatus | None = None, *, limit: int = PAGE, before: int = _NEWEST
+    ) -> list[Agent]:
+        """Agents, newest first."""
+        query = "agents_page+filter_agent_status" if status else "agents_page"
+        given = {"status": status} if status else {}
+        with self._store.snapshot() as tx:
+            rows = tx.all(query, before=before, n=limit, **given)
+        return [read(Agent, row) for row in rows]
+
+    def messages(
+        self, agent_id: str, *, after: int = 0, limit: int = LONGEST_PAGE
+    ) -> list[Message]:
+        """An agent's messages, oldest first."""
+        key = self.agent(agent_id).key
+        with self._store.snapshot() as tx:
+            rows = tx.all("messages_of_agent", agent_key=key, after=after, n=limit)
+        return [read(Message, row) for row in rows]
+
+    def inbox(self, *, limit: int = PAGE) -> list[Waiting]:
+        """What waits for a person, most urgent first."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("inbox_waiting", now=tx.now, n=limit)
+        return [Waiting(read(InboxItem, row[:-1]), row[-1]) for row in rows]
+
+    def tokens(self) -> list[Token]:
+        """Every token, never a secret."""
+        with self._store.snapshot() as tx:
+            return [read(Token, row) for row in tx.all("tokens_all")]
+
+
+def _cursor(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return 0, _NEWEST
+    part, _, key = after.partition(".")
+    if part not in ("0", "1") or not key.isascii() or not key.isdigit() or len(key) > 18:  # noqa: PLR2004
+        raise InvalidInput(f"{after!r} is not a cursor; take `after` from the page before")
+    return int(part), int(key)
+
+
+def _parts(where: Filter) -> tuple[str | None, ...]:
+    """Silent failures come first, unless one cell was asked for."""
+    return (None,) if where.cell else ("filter_silent", "filter_not_silent")
+
+
+def _merged(tx: Tx, where: Filter, silent: str | None, before: int, limit: int) -> Iterator[Task]:
+    """One indexed query per status, merged: newest first."""
+    names = ("cell", "exit_reason", "role", "agent", "search")
+    given = {name: getattr(where, name) for name in names if getattr(where, name) is not None}
+    filters = [f"filter_{name}" for name in given] + ([silent] if silent else [])
+    if not where.statuses:
+        query = "+".join(["page", *filters])
+        rows = tx.all(query, before=before, n=limit, **given)
+        return iter([read(Task, row) for row in rows])
+    query = "+".join(["page", "filter_status", *filters])
+    parts = [
+        [read(Task, row) for row in tx.all(query, before=before, n=limit, status=status, **given)]
+        for status in dict.fromkeys(where.statuses)
+    ]
+    return islice(merge(*parts, key=lambda task: -task.key), limit)

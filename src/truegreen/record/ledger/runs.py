@@ -1,0 +1,403 @@
+"""Verbs about one run: start it, see it, let it declare, charge it, end it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from truegreen.contract import checked
+from truegreen.errors import (
+    AlreadyDeclared,
+    BudgetSpent,
+    InvalidInput,
+    NotRunning,
+    Refused,
+    Stale,
+    Terminated,
+)
+from truegreen.facts import SYSTEM, Actor, Claim, Exit, Ticket
+from truegreen.model import (
+    PARENT,
+    RUNS,
+    AgentStatus,
+    ExitDetail,
+    Move,
+    Note,
+    Outcome,
+    RunStatus,
+    TaskStatus,
+    cell_of,
+)
+from truegreen.record.ledger.desk import (
+    REASON_LIMIT,
+    Desk,
+    Entry,
+    Work,
+    budget_of,
+    charged,
+    new_id,
+    to_json,
+)
+from truegreen.record.lifecycle import Step, after_exit
+from truegreen.record.rows import Run, Task, read
+from truegreen.record.store import Hit, Tx
+
+LEASE_SECONDS = 60.0
+EXTRA_LIMIT = 65536
+_EXITS = (
+    *(Move.DECLARE, Move.FALL_SILENT, Move.BLOCK, Move.RETRY, Move.FAIL, Move.CANCEL),
+    Note.END,
+)
+
+
+class Start(NamedTuple):
+    """What a supervisor says when it starts a run."""
+
+    holder: str
+    lease_seconds: float = LEASE_SECONDS
+    agent: str | None = None
+    isolation: str = ""
+    base_digest: str = ""
+    facts: dict[str, Any] = {}
+
+
+class Runs(Desk):
+    """A run from its reservation to its end."""
+
+    def start(
+        self, task_id: str, start: Start, *, actor: Actor = SYSTEM, key: str | None = None
+    ) -> Ticket:
+        """Reserve a queued task: a new run under a higher fence and a fresh lease."""
+        self._may(actor, "start")
+
+        def act(tx: Tx) -> Callable[[], Ticket]:
+            task = self._task(tx, task_id)
+            if self._done_before(tx, key, (Move.START,), task_id):
+                ticket = self._ticket_again(tx, task)
+            else:
+                ticket = self._start(tx, task, start, Entry(actor, key=key))
+            return lambda: ticket
+
+        return self._do(act)
+
+    def claim_next(self, start: Start, *, limit: int = 1, actor: Actor = SYSTEM) -> list[Ticket]:
+        """Start up to `limit` queued tasks whose time has come, the most urgent first."""
+        self._may(actor, "start")
+
+        def act(tx: Tx) -> Callable[[], list[Ticket]]:
+            ids = [row[0] for row in tx.all("ready", now=tx.now, n=limit)]
+            tickets = [self._start(tx, self._task(tx, i), start, Entry(actor)) for i in ids]
+            return lambda: tickets
+
+        return self._do(act)
+
+    def _start(self, tx: Tx, task: Task, start: Start, entry: Entry) -> Ticket:
+        if task.attempts >= task.attempts_max:
+            raise BudgetSpent(f"{task.id} has used all {task.attempts_max} attempts")
+        if task.not_before > tx.now and task.status is TaskStatus.QUEUED:
+            seconds = (task.not_before - tx.now) / 1e6
+            raise Refused(f"{task.id} is held back for {seconds:.0f} s", not_before=task.not_before)
+        agent_key = self._engage(tx, start.agent)
+        ticket = Ticket(task.id, new_id("run", tx.now), task.fence + 1, os.urandom(16).hex())
+        attempt = task.attempt + 1
+        self._move(
+            tx,
+            task,
+            Move.START,
+            entry._replace(run=ticket.run, data={"attempt": attempt, "holder": start.holder}),
+            fence=ticket.fence,
+            attempt=attempt,
+            run_status=RunStatus.STARTING,
+            cell=None,
+            verdict=Outcome.UNKNOWN,
+            agent_key=agent_key,
+        )
+        tx.run(
+            "insert_run",
+            id=ticket.run,
+            task_key=task.key,
+            attempt=attempt,
+            fence=ticket.fence,
+            agent_key=agent_key,
+            isolation=start.isolation,
+            base_digest=start.base_digest,
+            facts=to_json(start.facts),
+            now=tx.now,
+        )
+        tx.run(
+            "insert_lease",
+            run=ticket.run,
+            token=ticket.lease,
+            holder=start.holder,
+            boot=tx.boot,
+            expires_at=tx.lease_now + int(start.lease_seconds * 1e6),
+        )
+        return ticket
+
+    def _engage(self, tx: Tx, agent_id: str | None) -> int | None:
+        """An agent can be at one run at a time, and a terminated one at none."""
+        if agent_id is None:
+            return None
+        agent = self._agent(tx, agent_id)
+        if agent.status is AgentStatus.TERMINATED:
+            raise Terminated(f"{agent_id} is terminated; it never acts again")
+        if agent.status is AgentStatus.IN_PROGRESS:
+            raise Stale(f"{agent_id} is at another run already", stale="agent")
+        tx.hit(
+            "write_agent",
+            key=agent.key,
+            to_status=AgentStatus.IN_PROGRESS,
+            session=None,
+            now=tx.now,
+        )
+        return agent.key
+
+    def _ticket_again(self, tx: Tx, task: Task) -> Ticket:
+        work = self._work(tx, "latest_locked", key=task.key)
+        if work.lease is None:
+            raise Stale(f"{work.run.id} was started under this key and has ended", stale="run")
+        return Ticket(task.id, work.run.id, task.fence, work.lease)
+
+    def seen(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> Task:
+        """The process of a reserved run is alive."""
+        self._may(actor, "supervise")
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            work = self._live(tx, ticket, actor)
+            if work.run.status is not RunStatus.STARTING:
+                return lambda: work.task
+            entry = Entry(actor, run=ticket.run)
+            hit = self._note(tx, work.task, Note.SEEN, entry, run_status=RunStatus.RUNNING)
+            tx.hit("see_run", key=work.run.key, to_status=RunStatus.RUNNING, now=tx.now)
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("seen", actor, ticket, act, None)
+
+    def declare(
+        self, ticket: Ticket, claim: Claim, *, actor: Actor, key: str | None = None
+    ) -> Task:
+        """Write down what the agent says about its work. It moves nothing; the first one wins."""
+        self._may(actor, "declare")
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            if self._done_before(tx, key, (Note.CLAIM,), ticket.task):
+                done = self._task(tx, ticket.task)
+                return lambda: done
+            work = self._live(tx, ticket, actor)
+            if not self._claim(tx, work, claim):
+                raise AlreadyDeclared(f"{ticket.run} has declared already; the first one counts")
+            hit = self._note(tx, work.task, Note.CLAIM, _claimed(claim, actor, ticket.run, key))
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("declare", actor, ticket, act, claim)
+
+    @staticmethod
+    def _claim(tx: Tx, work: Work, claim: Claim) -> bool:
+        """Keep a claim if it is the first of its run."""
+        row = tx.one(
+            "insert_claim",
+            task_key=work.task.key,
+            run_key=work.run.key,
+            kind=claim.kind,
+            reason=checked(claim.reason, "reason", REASON_LIMIT),
+            statements=to_json(claim.statements),
+            extra=checked(to_json(claim.extra), "further fields of the claim", EXTRA_LIMIT),
+            source=checked(claim.source, "source", 100),
+            now=tx.now,
+        )
+        return row is not None
+
+    def charge(
+        self, ticket: Ticket, budget: str, *, limit: int, subject: str = "", actor: Actor = SYSTEM
+    ) -> tuple[int, int]:
+        """Charge a re-entry or a check error of a run: (used, limit), or BudgetSpent."""
+        self._may(actor, "supervise")
+        if budget not in ("reentries", "check_errors"):
+            message = f"no budget {budget!r} of a run"
+            raise InvalidInput(message, allowed=("reentries", "check_errors"))
+
+        def act(tx: Tx) -> Callable[[], tuple[int, int]]:
+            work = self._held(tx, ticket, actor)
+            row = tx.one(
+                "charge_run",
+                run_key=work.run.key,
+                budget=budget,
+                subject=subject,
+                used_max=limit,
+            )
+            used, most = row or (0, 0)
+            data = {"budget": budget, "subject": subject, "used": used, "of": most}
+            self._note(tx, work.task, Note.CHARGE, Entry(actor, run=ticket.run, data=data))
+            return lambda: (used, most)
+
+        return self._witnessed("charge", actor, ticket, act, {"budget": budget})
+
+    def end_run(
+        self,
+        ticket: Ticket,
+        ended: Exit,
+        *,
+        claim: Claim | None = None,
+        move: bool = True,
+        actor: Actor = SYSTEM,
+        key: str | None = None,
+    ) -> Task:
+        """Write down how a run ended, and in the same transaction where that leads its task.
+
+        With `move=False` only the reason is written; `settle` takes the step later.
+        """
+        self._may(actor, "supervise")
+        _check_exit(ended)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            if self._done_before(tx, key, _EXITS, ticket.task):
+                done = self._task(tx, ticket.task)
+                return lambda: done
+            work = self._live(tx, ticket, actor)
+            if claim:
+                self._claim(tx, work, claim)
+            hit = self._end_run(tx, work, ended, Entry(actor, ended.message, key=key), move=move)
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("end_run", actor, ticket, act, ended)
+
+    def _end_run(
+        self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
+    ) -> Hit:
+        """Close a run and take its task along; `raised` lifts the fence against who may still live."""
+        step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
+        verdict = _first_verdict(step, ended.detail) if move else Outcome.PENDING
+        cell = cell_of(ended.status, ended.reason, verdict)
+        facts: dict[str, Any] = {
+            "exit_reason": ended.reason,
+            "exit_detail": ended.detail,
+            "run_status": ended.status,
+            "verdict": verdict,
+            "cell": cell,
+            "fence": work.task.fence + raised,
+        }
+        entry = entry._replace(run=work.run.id, data=_exit_data(ended))
+        if move:
+            hit = self._step(tx, work, step, entry, ended.not_before, facts)
+        else:
+            hit = self._note(tx, work.task, Note.END, entry, **facts)
+        tx.hit(
+            "end_run",
+            key=work.run.key,
+            status=ended.status,
+            exit_reason=ended.reason,
+            exit_detail=ended.detail,
+            exit_code=ended.code,
+            signal=ended.signal,
+            ended_by=ended.ended_by,
+            verdict=verdict,
+            cell=cell,
+            digest=ended.digest,
+            usage=to_json(ended.usage),
+            now=tx.now,
+        )
+        broken = ended.status in (RunStatus.CRASHED, RunStatus.LOST)
+        self._settle_agent(
+            tx, work.run.agent_key, AgentStatus.ERROR if broken else AgentStatus.COMPLETED
+        )
+        return hit
+
+    def _step(
+        self,
+        tx: Tx,
+        work: Work,
+        step: Step,
+        entry: Entry,
+        not_before: int,
+        facts: dict[str, Any],
+    ) -> Hit:
+        """Take the step that an exit leads to, and see to lease and inbox."""
+        if step.charges:
+            entry = entry._replace(data=entry.data | {"charged": list(step.charges)})
+        deferred = not_before if step.move is Move.RETRY else 0
+        hit = self._move(
+            tx,
+            work.task,
+            step.move,
+            entry,
+            **charged(work.task, step),
+            **facts,
+            not_before=deferred,
+        )
+        if step.move not in (Move.DECLARE, Move.FALL_SILENT):
+            tx.run("drop_lease", run_key=work.run.key)
+        self._attend(tx, work, step.move, facts["cell"], entry.reason)
+        return hit
+
+    def settle(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> Task:
+        """Take the step that an already recorded exit leads to."""
+        self._may(actor, "supervise")
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            work = self._held(tx, ticket, actor)
+            run = work.run
+            if run.exit_reason is None or run.exit_detail is None:
+                raise NotRunning(f"{run.id} has not ended (status: {run.status})")
+            step = after_exit(run.exit_reason, run.exit_detail, work.policy, budget_of(work.task))
+            verdict = _first_verdict(step, run.exit_detail)
+            cell = cell_of(run.status, run.exit_reason, verdict)
+            facts = {"verdict": verdict, "cell": cell}
+            hit = self._step(tx, work, step, Entry(actor, run=run.id), 0, facts)
+            if verdict is not Outcome.PENDING:
+                tx.hit(
+                    "judge_run",
+                    key=run.key,
+                    verdict=verdict,
+                    level=None,
+                    reason="",
+                    cell=cell,
+                    now=tx.now,
+                )
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("settle", actor, ticket, act, None)
+
+    def _live(self, tx: Tx, ticket: Ticket, actor: Actor) -> Work:
+        work = self._held(tx, ticket, actor)
+        self._unended(work.run)
+        return work
+
+    @staticmethod
+    def _unended(run: Run) -> None:
+        if run.exit_reason is not None:
+            message = f"{run.id} has ended already: {run.exit_reason}/{run.exit_detail}"
+            raise Stale(message, stale="run", exit_reason=run.exit_reason)
+
+
+def _check_exit(ended: Exit) -> None:
+    if PARENT[ended.detail] is not ended.reason:
+        message = f"{ended.detail} belongs to {PARENT[ended.detail]}, not to {ended.reason}"
+        raise InvalidInput(message, allowed=(PARENT[ended.detail],))
+    if not RUNS[ended.status].ended:
+        message = f"{ended.status} is not how a run ends"
+        raise InvalidInput(message, allowed=tuple(s for s, look in RUNS.items() if look.ended))
+    checked(ended.message, "message", REASON_LIMIT)
+
+
+def _first_verdict(step: Step, detail: ExitDetail) -> Outcome:
+    """Before any check: pending if one follows; an agent that says «failed» is believed."""
+    if step.move in (Move.DECLARE, Move.FALL_SILENT):
+        return Outcome.PENDING
+    return Outcome.FAILED if detail is ExitDetail.DECLARED_FAILURE else Outcome.UNKNOWN
+
+
+def _exit_data(ended: Exit) -> dict[str, Any]:
+    return {
+        "exit_reason": ended.reason,
+        "exit_detail": ended.detail,
+        "run_status": ended.status,
+        "ended_by": ended.ended_by,
+        "exit_code": ended.code,
+        "signal": ended.signal,
+        "digest": ended.digest,
+    }
+
+
+def _claimed(claim: Claim, actor: Actor, run: str, key: str | None) -> Entry:
+    return Entry(actor, claim.reason, run=run, data={"claim": claim.kind}, key=key)

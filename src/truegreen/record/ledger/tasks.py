@@ -1,0 +1,165 @@
+"""Verbs about a whole task before and between its runs: open it, unblock it, try it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from truegreen.contract import Contract, contract_digest
+from truegreen.errors import BudgetSpent, InvalidInput
+from truegreen.facts import Actor
+from truegreen.model import Mode, Move, Note, Outcome
+from truegreen.record.chain import GENESIS
+from truegreen.record.ledger.desk import Desk, Entry, Link, new_id
+from truegreen.record.lifecycle import TARGETS
+from truegreen.record.rows import Task, read
+from truegreen.record.store import Hit, Tx
+
+MOST_ATTEMPTS = 100
+
+
+class Tasks(Desk):
+    """A task outside its runs."""
+
+    def open(
+        self,
+        contract: Contract,
+        *,
+        actor: Actor,
+        key: str | None = None,
+        parent: str | None = None,
+    ) -> Task:
+        """Create a queued task with a frozen contract."""
+        self._may(actor, "open")
+        self._said("", actor)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            before = self._done_before(tx, key, (Note.OPEN,))
+            if before:
+                first = self._task(tx, before)
+                return lambda: first
+            above = self._task(tx, parent).key if parent else None
+            _, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+    def _open(
+        self,
+        tx: Tx,
+        contract: Contract,
+        entry: Entry,
+        *,
+        parent_key: int | None = None,
+        qa_of_key: int | None = None,
+    ) -> tuple[str, Hit]:
+        task_key = (tx.one("next_task_key") or (0,))[0]
+        task_id = new_id("tsk", tx.now)
+        digest = contract_digest(contract)
+        link = Link(task_key, task_id, 1, GENESIS, 0)
+        entry = entry._replace(data={"contract": digest})
+        head = self._event(tx, link, Note.OPEN, entry, (None, None))
+        hit = tx.hit(
+            "insert_task",
+            key=task_key,
+            id=task_id,
+            title=contract.title,
+            goal=contract.goal,
+            role=contract.role,
+            mode=contract.mode,
+            head=head,
+            attempts_max=contract.budget.attempts,
+            deferrals_max=contract.budget.deferrals,
+            qa_rounds_max=contract.budget.qa_rounds,
+            priority=contract.priority,
+            parent_key=parent_key,
+            qa_of_key=qa_of_key,
+            created_by=str(entry.actor),
+            contract=contract.text(),
+            contract_digest=digest,
+            now=tx.now,
+        )
+        return task_id, hit
+
+    def unblock(
+        self,
+        task_id: str,
+        *,
+        actor: Actor,
+        reason: str,
+        mode: Mode | None = None,
+        more_attempts: int = 0,
+        key: str | None = None,
+    ) -> Task:
+        """Let a blocked task run again, in another mode if asked. It pays an attempt."""
+        return self._requeued(
+            task_id, Move.UNBLOCK, Entry(actor, reason, key=key), mode, more_attempts
+        )
+
+    def retry(
+        self,
+        task_id: str,
+        *,
+        actor: Actor,
+        reason: str,
+        more_attempts: int = 0,
+        key: str | None = None,
+    ) -> Task:
+        """Another attempt by a person's wish; after an outcome it reopens the task."""
+        return self._requeued(
+            task_id, Move.RETRY, Entry(actor, reason, key=key), None, more_attempts
+        )
+
+    def _requeued(
+        self, task_id: str, move: Move, entry: Entry, mode: Mode | None, more: int
+    ) -> Task:
+        self._may(entry.actor, "recover")
+        self._needed(entry.reason, entry.actor)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            task = self._task(tx, task_id)
+            wanted = move
+            if move is Move.RETRY and (task.status, Move.REOPEN) in TARGETS:
+                wanted = Move.REOPEN
+            if self._done_before(tx, entry.key, (wanted,), task_id):
+                return lambda: task
+            changes = _reset(task) if wanted is Move.REOPEN else _paid(task, more)
+            data = {"mode": mode or task.mode, "attempts": [changes["attempts"], task.attempts_max]}
+            if more:
+                data["more_attempts"] = more
+            if task.acceptance:
+                data["acceptance"] = task.acceptance
+            said = entry._replace(data=data)
+            hit = self._move(
+                tx, task, wanted, said, mode=mode or task.mode, not_before=0, **changes
+            )
+            self._nobody_needed(tx, task, f"{wanted} by {entry.actor}: {entry.reason}")
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+
+def _reset(task: Task) -> dict[str, Any]:
+    """A reopened task starts with a whole budget and without an outcome; badges stay."""
+    return {
+        "attempts": 0,
+        "deferrals": 0,
+        "qa_rounds": 0,
+        "attempts_max": task.attempts_max,
+        "verdict": Outcome.UNKNOWN,
+        "acceptance": None,
+    }
+
+
+def _paid(task: Task, more: int) -> dict[str, Any]:
+    """One attempt is charged, and at least one must be left to start."""
+    limit = task.attempts_max + more
+    if more < 0 or limit > MOST_ATTEMPTS:
+        raise InvalidInput(f"attempts must stay between 1 and {MOST_ATTEMPTS}")
+    if task.attempts + 1 >= limit:
+        message = (
+            f"the budget of {task.id} is spent: {task.attempts} of {task.attempts_max} attempts are"
+            " used and this one would be the last; grant more with --more-attempts"
+        )
+        raise BudgetSpent(message, allowed=("--more-attempts", "cancel", "terminate"))
+    return {"attempts": task.attempts + 1, "attempts_max": limit}

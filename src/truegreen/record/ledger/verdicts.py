@@ -1,0 +1,357 @@
+"""Verbs about what was found: findings, the verdict, the QA chain, a person's review.
+
+The record does not take anybody's word for green: `judge` looks at the findings itself, and refuses a
+pass that they don't carry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from truegreen.contract import Contract, checked, read_contract
+from truegreen.errors import Forbidden, InvalidInput, NotFound, Refused, Stale
+from truegreen.facts import SYSTEM, Actor, Finding, Ticket, Verdict
+from truegreen.model import (
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Level,
+    Move,
+    Note,
+    Outcome,
+    Phase,
+    TaskStatus,
+    cell_of,
+)
+from truegreen.record.ledger.desk import (
+    REASON_LIMIT,
+    Entry,
+    Work,
+    budget_of,
+    charged,
+    new_id,
+    to_json,
+)
+from truegreen.record.ledger.tasks import Tasks
+from truegreen.record.lifecycle import Judged, Step, after_rejection, after_verdict, decide
+from truegreen.record.rows import FindingRow, Task, read
+from truegreen.record.store import Hit, Tx
+
+EVIDENCE_LIMIT = 262144
+_MOST_FINDINGS = 1000
+_UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
+_CONCLUSIONS = (Move.ACCEPT, Move.CHAIN, Move.REVIEW, Move.RETRY, Move.FAIL, Move.BLOCK)
+QA_ROLE = "qa"
+
+
+class Verdicts(Tasks):
+    """From findings to an outcome."""
+
+    def record(
+        self, ticket: Ticket, findings: Iterable[Finding], *, actor: Actor = SYSTEM
+    ) -> list[str]:
+        """Write down what checks found about a run; says the findings' ids."""
+        self._may(actor, "find")
+        found = list(findings)
+        if not 0 < len(found) <= _MOST_FINDINGS:
+            raise InvalidInput(f"between 1 and {_MOST_FINDINGS} findings at once, not {len(found)}")
+
+        def act(tx: Tx) -> Callable[[], list[str]]:
+            work = self._held(tx, ticket, actor)
+            ids = [self._find(tx, work, finding) for finding in found]
+            data = {f.check: f.outcome for f in found}
+            entry = Entry(actor, run=ticket.run, data={"findings": ids, "outcomes": data})
+            self._note(tx, work.task, Note.FINDINGS, entry)
+            return lambda: ids
+
+        return self._witnessed("record", actor, ticket, act, found)
+
+    def _find(self, tx: Tx, work: Work, finding: Finding) -> str:
+        _check_fresh(work, finding)
+        if finding.score is not None and not (
+            math.isfinite(finding.score) and 0 <= finding.score <= 1
+        ):
+            raise InvalidInput(
+                f"{finding.check}: a score lies between 0 and 1, not {finding.score}"
+            )
+        finding_id = new_id("fnd", tx.now)
+        tx.run(
+            "insert_finding",
+            id=finding_id,
+            task_key=work.task.key,
+            run_key=work.run.key,
+            phase=finding.phase,
+            check_name=checked(finding.check, "check", 200),
+            kind=checked(finding.kind, "kind", 100),
+            outcome=finding.outcome,
+            before=finding.before,
+            level=finding.level,
+            score=finding.score,
+            counts=to_json(finding.counts),
+            reason=checked(finding.reason, "reason", REASON_LIMIT),
+            evidence=checked(to_json(finding.evidence), "evidence", EVIDENCE_LIMIT),
+            digest=finding.digest,
+            contract_digest=finding.contract_digest,
+            judge=checked(finding.judge, "judge", 200),
+            judged=checked(finding.judged, "judged", 200),
+            isolation=finding.isolation,
+            duration_us=finding.duration_us,
+            binding=int(finding.binding),
+            now=tx.now,
+        )
+        return finding_id
+
+    def judge(
+        self, ticket: Ticket, verdict: Verdict, *, actor: Actor = SYSTEM, key: str | None = None
+    ) -> Task:
+        """Conclude a run. Green needs findings that carry it; everything else is a person's or red."""
+        self._may(actor, "judge")
+        reason = checked(verdict.reason, "reason", REASON_LIMIT)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            if self._done_before(tx, key, _CONCLUSIONS, ticket.task):
+                done = self._task(tx, ticket.task)
+                return lambda: done
+            work = self._held(tx, ticket, actor)
+            if work.task.status not in _UNDER_CHECK:
+                decide(work.task.status, Move.ACCEPT)
+                raise Stale(
+                    f"{work.task.id} is not under check ({work.task.status})", stale="status"
+                )
+            _check_fresh(work, verdict)
+            found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
+            if verdict.outcome is Outcome.PASSED:
+                _check_carried(found, verdict.digest)
+            judged = _judged(work, found)
+            step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
+            entry = Entry(actor, reason, run=ticket.run, key=key)
+            hit = self._conclude(tx, work, step, verdict, entry, found)
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("judge", actor, ticket, act, verdict)
+
+    def _conclude(
+        self,
+        tx: Tx,
+        work: Work,
+        step: Step,
+        verdict: Verdict,
+        entry: Entry,
+        found: list[FindingRow],
+        **badges: Any,
+    ) -> Hit:
+        """Write a verdict on the run and take the task where it leads."""
+        run, task = work.run, work.task
+        reason = run.exit_reason or ExitReason.UNKNOWN
+        cell = cell_of(run.status, reason, verdict.outcome)
+        data = {"verdict": verdict.outcome, "level": verdict.level, "digest": verdict.digest}
+        if step.charges:
+            data["charged"] = list(step.charges)
+        changes: dict[str, Any] = {"verdict": verdict.outcome, "cell": cell, **badges}
+        if step.move is Move.ACCEPT:
+            changes["acceptance"] = _acceptance(verdict, found, entry.actor)
+            changes["rescued"] = task.rescued or reason is not ExitReason.DONE
+        if step.move is Move.CHAIN:
+            data["qa"] = self._chain(tx, task, entry.actor)
+        entry = entry._replace(data=data)
+        hit = self._move(tx, task, step.move, entry, **charged(task, step), **changes)
+        tx.hit(
+            "judge_run",
+            key=run.key,
+            verdict=verdict.outcome,
+            level=verdict.level,
+            reason=verdict.reason,
+            cell=cell,
+            now=tx.now,
+        )
+        tx.run("drop_lease", run_key=run.key)
+        self._attend(tx, work, step.move, cell, verdict.reason)
+        return hit
+
+    # -- QA by another agent --------------------------------------------------------------------
+
+    def _chain(self, tx: Tx, task: Task, actor: Actor) -> str:
+        """Open the QA review of a task, in the transaction that moves it to pending_qa."""
+        original = read_contract(self._contract(tx, task))
+        review = Contract(
+            title=f"QA Review: {original.title}"[:500],
+            goal=original.goal,
+            role=QA_ROLE,
+            mode=original.mode,
+            agent=original.qa.agent,
+            cwd=original.cwd,
+            budget=original.budget,
+            caps=original.caps,
+        )
+        return self._open(tx, review, Entry(actor), parent_key=task.key, qa_of_key=task.key)[0]
+
+    @staticmethod
+    def _contract(tx: Tx, task: Task) -> str:
+        row = tx.one("task", id=task.id)
+        if row is None:
+            raise NotFound(f"no task {task.id}")
+        return str(row[-1])
+
+    def record_qa(self, ticket: Ticket, finding: Finding, *, actor: Actor = SYSTEM) -> Task:
+        """A QA agent's verdict about the task that it reviewed; `ticket` is of the QA task's run."""
+        self._may(actor, "find")
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            review = self._held(tx, ticket, actor)
+            if review.task.qa_of_key is None:
+                raise InvalidInput(f"{ticket.task} is not a QA review")
+            work = self._work(tx, "latest_locked", key=review.task.qa_of_key)
+            if work.task.status is not TaskStatus.PENDING_QA:
+                raise Stale(f"{work.task.id} waits for no QA ({work.task.status})", stale="status")
+            if review.run.agent_key is not None and review.run.agent_key == work.run.agent_key:
+                raise Forbidden("the QA agent must not be the author")
+            self._find(tx, work, finding)
+            found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
+            verdict = _qa_verdict(work, finding)
+            step = after_verdict(
+                verdict.outcome, _judged(work, found), work.policy, budget_of(work.task)
+            )
+            entry = Entry(actor, finding.reason, run=work.run.id)
+            hit = self._conclude(tx, work, step, verdict, entry, found)
+            return lambda: read(Task, hit.row)
+
+        return self._witnessed("record_qa", actor, ticket, act, finding)
+
+    # -- people ---------------------------------------------------------------------------------
+
+    def review(
+        self,
+        task_id: str,
+        *,
+        accept: bool,
+        actor: Actor,
+        reason: str,
+        digest: str | None = None,
+        key: str | None = None,
+    ) -> Task:
+        """A person decides what checks could not; bound to the digest that they looked at."""
+        self._may(actor, "review")
+        reason = self._needed(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            task = self._task(tx, task_id)
+            if self._done_before(tx, key, _CONCLUSIONS, task_id):
+                return lambda: task
+            if accept and task.status in _UNDER_CHECK:
+                raise Refused(f"{task.id} is under check; wait for the verdict (or reject it)")
+            decide(task.status, Move.ACCEPT, sealed=task.sealed_at is not None)
+            work = self._work(tx, "latest_locked", key=task.key)
+            if digest is not None and digest != work.run.digest:
+                message = f"the work moved on: you looked at {digest}, it is {work.run.digest}"
+                raise Stale(message, stale="digest", current=work.run.digest)
+            outcome = FindingOutcome.PASSED if accept else FindingOutcome.FAILED
+            self._find(tx, work, _opinion(work, outcome, reason, actor))
+            found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
+            entry = Entry(actor, reason, run=work.run.id, key=key)
+            hit = self._reviewed(tx, work, entry, found, accept=accept)
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+    def _reviewed(
+        self, tx: Tx, work: Work, entry: Entry, found: list[FindingRow], *, accept: bool
+    ) -> Hit:
+        verdict = Verdict(
+            outcome=Outcome.PASSED if accept else Outcome.FAILED,
+            reason=f"{entry.actor}: {entry.reason}"[:REASON_LIMIT],
+            digest=work.run.digest,
+            contract_digest=work.task.contract_digest,
+            level=work.run.level or Level.A1,
+        )
+        self._nobody_needed(tx, work.task, verdict.reason)
+        if not accept:
+            step = after_rejection(_judged(work, found), work.policy, budget_of(work.task))
+            return self._conclude(tx, work, step, verdict, entry, found)
+        against = any(f.outcome is FindingOutcome.FAILED and f.binding for f in found)
+        skipped_qa = work.task.status is TaskStatus.PENDING_QA
+        overridden = work.task.overridden or against or skipped_qa
+        step = Step(Move.ACCEPT)
+        return self._conclude(tx, work, step, verdict, entry, found, overridden=overridden)
+
+
+def _check_fresh(work: Work, given: Finding | Verdict) -> None:
+    """An answer counts for the tree and the contract that it was made on, and no others."""
+    if not given.digest:
+        raise InvalidInput("a finding or verdict names the digest of the tree that it is about")
+    baseline = isinstance(given, Finding) and given.phase is Phase.BASELINE
+    digest = work.run.base_digest if baseline else work.run.digest
+    if given.digest != digest:
+        message = (
+            f"stale digest {given.digest or '(none)'}: {work.run.id} left {digest or '(none)'}"
+        )
+        raise Stale(message, stale="digest", given=given.digest, current=digest)
+    if given.contract_digest != work.task.contract_digest:
+        message = f"another contract: {given.contract_digest}, not {work.task.contract_digest}"
+        raise Stale(message, stale="contract", current=work.task.contract_digest)
+
+
+def _check_carried(found: list[FindingRow], digest: str) -> None:
+    """A pass needs a binding check that passed on this tree, and none that did not."""
+    last: dict[str, FindingOutcome] = {}
+    for finding in found:
+        if finding.binding and finding.phase is not Phase.BASELINE and finding.digest == digest:
+            failed = last.get(finding.check_name) is FindingOutcome.FAILED
+            last[finding.check_name] = FindingOutcome.FAILED if failed else finding.outcome
+    open_checks = [name for name, outcome in last.items() if outcome is not FindingOutcome.PASSED]
+    if not last or open_checks:
+        why = f"not passed: {', '.join(open_checks)}" if last else "no check ran on this tree"
+        raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
+
+
+def _judged(work: Work, found: list[FindingRow]) -> Judged:
+    changed = work.run.base_digest != work.run.digest
+    red_before = any(finding.before is FindingOutcome.FAILED for finding in found)
+    return Judged(
+        work.task.status,
+        work.run.exit_reason or ExitReason.UNKNOWN,
+        work.run.exit_detail or ExitDetail.UNCLASSIFIED,
+        changed or red_before,
+    )
+
+
+def _acceptance(verdict: Verdict, found: list[FindingRow], actor: Actor) -> str:
+    """What green rests on: who concluded it, at which level, from which findings on which tree."""
+    return to_json(
+        {
+            "by": str(actor),
+            "level": verdict.level,
+            "digest": verdict.digest,
+            "contract": verdict.contract_digest,
+            "findings": [finding.id for finding in found if finding.phase is not Phase.BASELINE],
+        }
+    )
+
+
+def _qa_verdict(work: Work, finding: Finding) -> Verdict:
+    """QA that shows no evidence has not checked."""
+    words = {
+        FindingOutcome.PASSED: Outcome.PASSED if finding.evidence else Outcome.INCONCLUSIVE,
+        FindingOutcome.FAILED: Outcome.FAILED,
+    }
+    return Verdict(
+        outcome=words.get(finding.outcome, Outcome.INCONCLUSIVE),
+        reason=finding.reason,
+        digest=work.run.digest,
+        contract_digest=work.task.contract_digest,
+        level=work.run.level or finding.level,
+    )
+
+
+def _opinion(work: Work, outcome: FindingOutcome, reason: str, actor: Actor) -> Finding:
+    return Finding(
+        check="review",
+        kind="person",
+        outcome=outcome,
+        reason=reason,
+        digest=work.run.digest,
+        contract_digest=work.task.contract_digest,
+        judge=str(actor),
+        phase=Phase.REVIEW,
+    )

@@ -1,0 +1,205 @@
+"""Forward-only, checksummed migrations, and the look at every start that nothing has been wrecked.
+
+A migration is one transaction: tables, triggers, its row in `schema_migrations`, and the text of every
+object as the database knows it. A start compares them and refuses a store that is not what it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import NamedTuple
+
+from truegreen.errors import SchemaMissing, SchemaNewer, SchemaWrecked, TruegreenError
+from truegreen.record import guards
+from truegreen.record.store import SQL_DIR, Row, Store
+
+REPAIR = "truegreen migrate --repair"
+_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_STATEMENT_END = re.compile(r";[ \t]*\n")
+_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)")
+
+
+class Migration(NamedTuple):
+    """One numbered step."""
+
+    version: int
+    name: str
+    checksum: str
+    statements: tuple[str, ...]
+
+
+def migrations(dialect: str) -> list[Migration]:
+    """The steps for a dialect, in order. A step may have a second file for one dialect only."""
+    folder = os.path.join(SQL_DIR, "migrations")
+    found = []
+    for file in sorted(os.listdir(folder)):
+        match = _FILE.match(file)
+        if not match:
+            continue
+        stem = file.removesuffix(".sql")
+        texts = [_read(folder, name) for name in (file, f"{stem}.{dialect}.sql")]
+        checksum = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+        rendered = "\n".join(texts).format_map(guards.WORDS[dialect])
+        steps = tuple(s.strip() for s in _STATEMENT_END.split(rendered + "\n") if _is_code(s))
+        found.append(Migration(int(match[1]), match[2], checksum, steps))
+    return found
+
+
+def _read(folder: str, name: str) -> str:
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _is_code(statement: str) -> bool:
+    lines = (line.strip() for line in statement.splitlines())
+    return any(line and not line.startswith("--") for line in lines)
+
+
+def _guards(dialect: str) -> list[str]:
+    return guards.render_sqlite() if dialect == "sqlite" else guards.render_postgres()
+
+
+def _guards_digest(dialect: str) -> str:
+    return hashlib.sha256("\n".join(_guards(dialect)).encode()).hexdigest()
+
+
+class State(NamedTuple):
+    """What a store holds against what this program knows."""
+
+    version: int
+    newest: int
+    problems: tuple[str, ...]
+
+    @property
+    def current(self) -> bool:
+        """Nothing is missing and nothing is wrong."""
+        return self.version == self.newest and not self.problems
+
+
+def inspect(store: Store) -> State:
+    """Compare the store with the program, without changing anything."""
+    steps = migrations(store.dialect)
+    objects = store.objects()
+    if "table schema_migrations" not in objects:
+        return State(0, steps[-1].version, ())
+    with store.snapshot() as tx:
+        applied = tx.all("schema_migrations")
+        recorded = dict(tx.all("schema_objects"))
+    version = max((row[0] for row in applied), default=0)
+    if version > steps[-1].version:
+        return State(version, steps[-1].version, ())
+    problems = _changed_steps(applied, steps) + _changed_objects(objects, recorded, store.dialect)
+    return State(version, steps[-1].version, tuple(problems))
+
+
+def _changed_steps(applied: list[Row], steps: list[Migration]) -> list[str]:
+    known = {step.version: step.checksum for step in steps}
+    return [
+        f"migration {version} {name} was applied with another text"
+        for version, name, checksum in applied
+        if known.get(version, checksum) != checksum
+    ]
+
+
+def _changed_objects(objects: dict[str, str], recorded: dict[str, str], dialect: str) -> list[str]:
+    digest = recorded.pop("guards", "")
+    problems = [f"{name} is missing" for name in sorted(recorded.keys() - objects.keys())]
+    problems += [
+        f"{name} was changed"
+        for name, text in sorted(recorded.items())
+        if objects.get(name, text) != text
+    ]
+    if digest != _guards_digest(dialect):
+        problems.append("the triggers are those of another version of truegreen")
+    return problems
+
+
+def verify(store: Store) -> None:
+    """Refuse a store that is missing, newer, older or wrecked, with the command that leads on."""
+    state = inspect(store)
+    if state.version == 0:
+        raise SchemaMissing("the store is empty; create it: truegreen migrate")
+    if state.version > state.newest:
+        message = (
+            f"the store has schema {state.version}, this truegreen knows {state.newest};"
+            " upgrade it: pip install -U truegreen"
+        )
+        raise SchemaNewer(message)
+    if state.problems:
+        listed = "; ".join(state.problems[:5])
+        message = f"the store is not what it was: {listed}. Look: truegreen doctor. Mend: {REPAIR}"
+        raise SchemaWrecked(message, allowed=(REPAIR,), problems=list(state.problems))
+    if state.version < state.newest:
+        message = (
+            f"the store has schema {state.version}, this truegreen needs {state.newest};"
+            " back it up, then: truegreen migrate"
+        )
+        raise SchemaWrecked(message, allowed=("truegreen migrate",))
+
+
+def migrate(store: Store, *, repair: bool = False) -> list[str]:
+    """Apply what is missing; with `repair`, put triggers and indexes back. Says what it did."""
+    state = inspect(store)
+    if state.version > state.newest or (state.problems and not repair):
+        verify(store)
+    steps = [step for step in migrations(store.dialect) if step.version > state.version]
+    try:
+        for step in steps:
+            store.script([*step.statements, *_recorded(store, step)])
+    except TruegreenError:
+        # Two programs may create one store at once: the second finds it made.
+        if not inspect(store).current:
+            raise
+    done = [f"applied {step.version:04d} {step.name}" for step in steps]
+    return done + (_mend(store, state.problems) if repair and state.problems else [])
+
+
+def ensure(store: Store) -> None:
+    """Create an empty store; refuse any other that is not in order."""
+    if inspect(store).version == 0:
+        migrate(store)
+    verify(store)
+
+
+def _recorded(store: Store, step: Migration) -> list[str]:
+    now = guards.WORDS[store.dialect]["now"]
+    return [
+        "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES"
+        f" ({step.version}, '{step.name}', '{step.checksum}', {now})",
+        *_sealed(store),
+    ]
+
+
+def _sealed(store: Store) -> list[str]:
+    """Set the triggers, then write down what now stands in the database."""
+    return [
+        *_guards(store.dialect),
+        "DELETE FROM schema_objects",
+        f"INSERT INTO schema_objects (name, definition) {store.catalog}",
+        "INSERT INTO schema_objects (name, definition) VALUES"
+        f" ('guards', '{_guards_digest(store.dialect)}')",
+    ]
+
+
+def _mend(store: Store, problems: tuple[str, ...]) -> list[str]:
+    beyond = [p for p in problems if p.startswith(("table", "constraint", "migration"))]
+    if beyond:
+        message = (
+            f"{'; '.join(beyond)}: rows may have been written past the rules, and no command can"
+            " vouch for them. Restore a backup, or move the rows into a new store"
+        )
+        raise SchemaWrecked(message, problems=beyond)
+    wrecked = {p.split()[1] for p in problems if p.startswith("index")}
+    indexes = []
+    for step in migrations(store.dialect):
+        for statement in step.statements:
+            found = _INDEX.search(statement)
+            if found and found[1] in wrecked:
+                indexes += [f"DROP INDEX IF EXISTS {found[1]}", statement]
+    store.script([*indexes, *_sealed(store)])
+    return [f"mended: {problem}" for problem in problems]

@@ -1,0 +1,299 @@
+"""The PostgreSQL driver: psycopg 3, row locks, statements in a pipeline, no guess about a cut commit.
+
+The only module that imports psycopg. It knows statements by name and nothing of what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+try:
+    import psycopg
+    from psycopg import conninfo
+except ImportError as error:  # pragma: no cover - exercised by an installation without the extra
+    from truegreen.errors import StoreUnreachable as Missing
+
+    raise Missing("PostgreSQL needs its driver: pip install 'truegreen[postgres]'") from error
+
+from truegreen import errors
+from truegreen.errors import OutcomeUnknown, Stale, StoreUnreachable, StoreUnsafe, TruegreenError
+from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal
+
+OLDEST_SERVER = 140000
+_MIGRATING = 0x7467726E  # the advisory lock that one migration at a time holds
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_FRAGMENTS = {
+    "lock": "FOR UPDATE",
+    "lock_tasks": "FOR UPDATE OF tasks",
+    "skip_locked": "FOR UPDATE SKIP LOCKED",
+    "next_task_key": "SELECT nextval(pg_get_serial_sequence('tasks', 'key'))",
+    "matches": (
+        "to_tsvector('simple', left(tasks.title || ' ' || tasks.goal, 100000))"
+        " @@ plainto_tsquery('simple', :search)"
+    ),
+    # A row is in the feed once no older transaction can still add one before it.
+    "feed_after": (
+        "(events.xact, events.key) > (:after_xact::bigint, :after_key::bigint)"
+        " AND events.xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+    ),
+    "feed_order": "events.xact, events.key",
+}
+# A dead peer must be noticed in seconds, not in the kernel's two hours.
+_DEFAULTS = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "5000",
+    "keepalives_idle": "2",
+    "keepalives_interval": "1",
+    "keepalives_count": "3",
+    "application_name": "truegreen",
+}
+_CATALOG = """
+WITH ours AS (SELECT oid, relname, relkind FROM pg_class
+  WHERE relnamespace = current_schema()::regnamespace)
+SELECT 'table ' || relname, string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod),
+    attcollation, attnotnull, pg_get_expr(adbin, adrelid)), ', ' ORDER BY attnum)
+  FROM ours JOIN pg_attribute a ON attrelid = ours.oid AND attnum > 0 AND NOT attisdropped
+  LEFT JOIN pg_attrdef d ON adrelid = ours.oid AND adnum = attnum
+  WHERE relkind = 'r' GROUP BY relname
+UNION ALL SELECT 'index ' || relname, pg_get_indexdef(oid) FROM ours WHERE relkind = 'i'
+UNION ALL SELECT 'constraint ' || relname || '.' || conname,
+    concat(pg_get_constraintdef(c.oid), convalidated)
+  FROM pg_constraint c JOIN ours ON conrelid = ours.oid WHERE contype IN ('c', 'f', 'p', 'u')
+UNION ALL SELECT 'trigger ' || tgname, concat(pg_get_triggerdef(t.oid), tgenabled::text, prosrc)
+  FROM pg_trigger t JOIN ours ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid
+  WHERE NOT tgisinternal
+"""
+_READ_ONLY, _DISK_FULL, _UNIQUE = "25006", "53100", "23505"
+_AGAIN = ("40001", "40P01", "55P03")
+
+
+def translated(error: psycopg.Error) -> TruegreenError:
+    """Our error for PostgreSQL's."""
+    text = (error.diag.message_primary or str(error)).strip()
+    state = error.sqlstate or ""
+    if state == "TG001":
+        return refusal(text) or errors.Refused(text)
+    if state in _AGAIN:
+        return Again(f"another writer was in the way; try again ({text})")
+    if state == _READ_ONLY:
+        return errors.StoreReadOnly(f"the database can't be written now ({text})")
+    if state == _DISK_FULL:
+        return errors.DiskFull(f"the database has no room left; nothing was written ({text})")
+    if state == _UNIQUE and "idempotency_key" in (error.diag.constraint_name or ""):
+        return errors.KeyReused("the idempotency key was used for another request")
+    if state.startswith("23"):
+        return errors.Refused(f"the database refused it ({text})")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreUnreachable(f"PostgreSQL can't be reached ({text})")
+    return errors.Broken(f"PostgreSQL: {text}")
+
+
+class PostgresTx:
+    """A transaction on one connection; writes travel together and are checked before the commit."""
+
+    boot = ""
+
+    def __init__(self, connection: psycopg.Connection, queries: dict[str, str]) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._clock = connection.execute(_NOW)
+        self._unchecked: list[tuple[str, psycopg.Cursor[Row], Hit]] = []
+        self.events: list[str] = []
+        self._now: int | None = None
+
+    @property
+    def now(self) -> int:
+        """The database's clock: one for all machines."""
+        if self._now is None:
+            row = self._clock.fetchone()
+            self._now = int(row[0]) if row else 0
+        return self._now
+
+    @property
+    def lease_now(self) -> int:
+        """The same clock: leases are compared on the server's time alone."""
+        return self.now
+
+    def one(self, query: str, /, **values: object) -> Row | None:
+        """The first row of a named query."""
+        return self._execute(query, values).fetchone()
+
+    def all(self, query: str, /, **values: object) -> list[Row]:
+        """Every row of a named query."""
+        return self._execute(query, values).fetchall()
+
+    def run(self, query: str, /, **values: object) -> None:
+        """A named write; sent with the next answer that somebody waits for."""
+        self._execute(query, values)
+
+    def hit(self, query: str, /, **values: object) -> Hit:
+        """A guarded write that must meet exactly one row: looked at before the commit."""
+        hit = Hit()
+        self._unchecked.append((query, self._execute(query, values), hit))
+        return hit
+
+    def check(self) -> None:
+        """Every guarded write met its row."""
+        for query, cursor, hit in self._unchecked:
+            rows = cursor.fetchall()
+            if len(rows) != 1:
+                message = f"{query} met {len(rows)} rows: what it names is no longer true"
+                raise Stale(message, query=query)
+            hit.row = rows[0]
+        self._unchecked.clear()
+
+    def _execute(self, query: str, values: dict[str, Any]) -> psycopg.Cursor[Row]:
+        return self._connection.execute(self._queries[query], values)
+
+
+class PostgresStore:
+    """One PostgreSQL database."""
+
+    dialect = "postgres"
+    catalog = _CATALOG
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.queries = load_queries(_FRAGMENTS, r"%(\1)s")
+        self._pool = Pool(self._connect, lambda connection: connection.close())
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresTx]:
+        """BEGIN … COMMIT in as few round trips as the reads allow."""
+        with self._lent() as connection:
+            try:
+                with connection.pipeline() as pipeline:
+                    connection.execute("BEGIN")
+                    tx = PostgresTx(connection, self.queries)
+                    yield tx
+                    tx.check()
+                    pipeline.sync()
+                self._commit(connection)
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresTx]:
+        """A read transaction: every query in it sees the same moment."""
+        with self._lent() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield PostgresTx(connection, self.queries)
+            finally:
+                self._roll_back(connection)
+
+    def script(self, statements: list[str]) -> None:
+        """Run statements in one transaction, under the migration lock."""
+        with self._lent() as connection:
+            connection.execute("BEGIN")
+            try:
+                connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+                for statement in statements:
+                    connection.execute(statement.encode())
+                self._commit(connection)
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    def objects(self) -> dict[str, str]:
+        """What the catalog finds now."""
+        with self._lent() as connection:
+            return dict(connection.execute(self.catalog.encode()).fetchall())
+
+    def settings(self) -> dict[str, str]:
+        """Version and the settings that durability hangs on."""
+        with self._lent() as connection:
+            names = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
+            rows = [connection.execute(f"SHOW {name}".encode()).fetchone() for name in names]
+        return {name: str(row[0]) for name, row in zip(names, rows, strict=True) if row}
+
+    def integrity(self) -> list[str]:
+        """PostgreSQL keeps its own files; here only that every index is valid."""
+        with self._lent() as connection:
+            rows = connection.execute(
+                "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+            ).fetchall()
+        return [f"index {name} is not valid: REINDEX it" for (name,) in rows]
+
+    def backup(self, path: str) -> None:
+        """PostgreSQL has its own tools for this."""
+        message = (
+            "a PostgreSQL store is backed up with PostgreSQL's own tools:"
+            f" pg_dump --format=custom --file={path} …"
+        )
+        raise errors.InvalidInput(message, allowed=("pg_dump", "pg_basebackup"))
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[psycopg.Connection]:
+        connection = self._pool.take()
+        try:
+            yield connection
+        except psycopg.Error as error:
+            if connection.closed or connection.broken:
+                self._pool.drop(connection)
+            else:
+                self._pool.give(connection)
+            raise translated(error) from error
+        except BaseException:
+            self._pool.give(connection)
+            raise
+        self._pool.give(connection)
+
+    @staticmethod
+    def _commit(connection: psycopg.Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            if not (connection.closed or connection.broken):
+                raise
+            message = "the connection was cut in the commit; the write must be looked up"
+            raise OutcomeUnknown(message) from error
+
+    @staticmethod
+    def _roll_back(connection: psycopg.Connection) -> None:
+        if connection.closed or connection.broken:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.OperationalError:
+            connection.close()  # the server is gone, and the transaction with it
+
+    def _connect(self) -> psycopg.Connection:
+        try:
+            given = conninfo.conninfo_to_dict(self.url)
+            arguments = {k: str(v) for k, v in (_DEFAULTS | given).items() if v is not None}
+            connection = psycopg.connect(
+                conninfo.make_conninfo(**arguments), autocommit=True, prepare_threshold=1
+            )
+        except psycopg.ProgrammingError as error:
+            raise errors.InvalidInput(f"not a PostgreSQL URL: {error}") from error
+        except psycopg.Error as error:
+            raise translated(error) from error
+        self._check_surroundings(connection)
+        return connection
+
+    @staticmethod
+    def _check_surroundings(connection: psycopg.Connection) -> None:
+        row = connection.execute(
+            "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
+            " current_setting('server_version_num')::int, current_setting('server_version')"
+        ).fetchone()
+        fsync, synchronous, number, version = row or ("", "", 0, "")
+        problem = ""
+        if number < OLDEST_SERVER:
+            problem = f"PostgreSQL {version} is too old: 14 or newer is needed"
+        if "off" in (fsync, synchronous):
+            problem = (
+                f"fsync={fsync}, synchronous_commit={synchronous}: acknowledged work could be lost;"
+                " set both to on"
+            )
+        if problem:
+            connection.close()
+            raise StoreUnsafe(problem)

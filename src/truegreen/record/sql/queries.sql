@@ -1,0 +1,463 @@
+-- Every statement of the record, by name, with a line that says what it is for. Words in braces are
+-- SELECT lists of truegreen.record.rows or fragments of a dialect. Lock order: task, run, the rest.
+
+-- name: schema_migrations
+-- What was applied, in order.
+SELECT version, name, checksum FROM schema_migrations ORDER BY version;
+
+-- name: schema_objects
+-- The schema as it stood after the last migration.
+SELECT name, definition FROM schema_objects;
+
+-- name: next_task_key
+-- The key that the next task will have; its open event is written first.
+{next_task_key};
+
+-- name: task_locked
+-- One task, held until the transaction ends.
+SELECT {task} FROM tasks WHERE tasks.id = :id {lock};
+
+-- name: task_locked_by_key
+-- One task by its key, held until the transaction ends.
+SELECT {task} FROM tasks WHERE tasks.key = :key {lock};
+
+-- name: work_locked
+-- A run with its task and lease; the task is held until the transaction ends.
+SELECT {task}, tasks.contract, {run}, leases.token
+  FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN leases ON leases.run_key = runs.key
+  WHERE runs.id = :run {lock_tasks};
+
+-- name: latest_locked
+-- A task with its latest run; the task is held until the transaction ends.
+SELECT {task}, tasks.contract, {run}, leases.token
+  FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  LEFT JOIN leases ON leases.run_key = runs.key
+  WHERE tasks.key = :key {lock_tasks};
+
+-- name: ready
+-- Queued tasks whose time has come, most urgent first; on PostgreSQL nobody waits for another.
+SELECT tasks.id FROM tasks WHERE tasks.status = 'queued' AND tasks.not_before <= :now
+  AND tasks.sealed_at IS NULL
+  ORDER BY tasks.priority DESC, tasks.key LIMIT :n {skip_locked};
+
+-- name: insert_task
+-- A new task; its open event stands already.
+INSERT INTO tasks (key, id, title, goal, role, mode, status, revision, head, attempts_max,
+    deferrals_max, qa_rounds_max, priority, parent_key, qa_of_key, created_by, contract,
+    contract_digest, created_at, updated_at)
+  VALUES (:key, :id, :title, :goal, :role, :mode, 'queued', 1, :head, :attempts_max,
+    :deferrals_max, :qa_rounds_max, :priority, :parent_key, :qa_of_key, :created_by, :contract,
+    :contract_digest, :now, :now)
+  RETURNING {task};
+
+-- name: write_task
+-- The only statement that changes a task. It names the status, fence and revision it comes from.
+UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
+    exit_detail = :exit_detail, run_status = :run_status, verdict = :verdict, cell = :cell,
+    rescued = :rescued, overridden = :overridden, sealed_at = :sealed_at, fence = :to_fence,
+    revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
+    attempts_max = :attempts_max, deferrals = :deferrals, qa_rounds = :qa_rounds,
+    not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance,
+    updated_at = :now, settled_at = :settled_at
+  WHERE key = :key AND status = :status AND fence = :fence AND revision = :revision
+  RETURNING {task};
+
+-- name: insert_event
+-- What was done, by whom, why; the triggers refuse one that is stale or leads nowhere.
+INSERT INTO events (id, task_key, run_id, revision, at, level, event, from_status, to_status, actor,
+    reason, fence, idempotency_key, data, hash)
+  VALUES (:id, :task_key, :run_id, :revision, :at, :level, :event, :from_status, :to_status, :actor,
+    :reason, :fence, :idempotency_key, :data, :hash);
+
+-- name: event_landed
+-- Whether an event with this client-made id was committed.
+SELECT 1 FROM events WHERE id = :id;
+
+-- name: event_by_key
+-- What was done under an idempotency key.
+SELECT {event}, (SELECT tasks.id FROM tasks WHERE tasks.key = events.task_key) FROM events
+  WHERE idempotency_key = :idempotency_key;
+
+-- name: house
+-- The chain of what concerns no task.
+SELECT revision, head FROM house WHERE key = 1 {lock};
+
+-- name: found_house
+-- The first event that concerns no task founds the chain.
+INSERT INTO house (key, id, revision, head) VALUES (1, :id, 0, :head) ON CONFLICT DO NOTHING;
+
+-- name: write_house
+-- The house's chain grows by one.
+UPDATE house SET revision = :revision, head = :head WHERE key = 1 AND revision = :revision - 1
+  RETURNING key;
+
+-- name: insert_run
+-- A run under the fence of its running task.
+INSERT INTO runs (id, task_key, attempt, fence, status, agent_key, isolation, base_digest, facts,
+    created_at)
+  VALUES (:id, :task_key, :attempt, :fence, 'starting', :agent_key, :isolation, :base_digest,
+    :facts, :now);
+
+-- name: see_run
+-- The process of a run was seen.
+UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
+  WHERE key = :key AND exit_reason IS NULL RETURNING key;
+
+-- name: end_run
+-- How a run ended; only one that has not.
+UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
+    exit_code = :exit_code, signal = :signal, ended_by = :ended_by, verdict = :verdict,
+    cell = :cell, digest = :digest, usage = :usage, ended_at = :now
+  WHERE key = :key AND exit_reason IS NULL RETURNING key;
+
+-- name: judge_run
+-- What was found about an ended run.
+UPDATE runs SET verdict = :verdict, level = :level, verdict_reason = :reason, cell = :cell,
+    judged_at = :now
+  WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
+
+-- name: insert_lease
+-- A supervisor owns a run for a while.
+INSERT INTO leases (run_key, token, holder, boot, expires_at)
+  VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at);
+
+-- name: renew_lease
+-- A heartbeat: only for the lease, fence and live run that it names.
+UPDATE leases SET expires_at = :expires_at, boot = :boot, process = COALESCE(:process, process)
+  WHERE token = :token AND run_key = (SELECT runs.key FROM runs
+    JOIN tasks ON tasks.key = runs.task_key WHERE runs.id = :run AND runs.exit_reason IS NULL
+    AND tasks.fence = :fence AND tasks.sealed_at IS NULL)
+  RETURNING run_key;
+
+-- name: take_lease
+-- Another supervisor takes over what a dead one left.
+UPDATE leases SET token = :token, holder = :holder, boot = :boot, expires_at = :expires_at
+  WHERE run_key = :run_key RETURNING run_key;
+
+-- name: lease
+-- Who owns a run.
+SELECT {lease} FROM leases WHERE leases.run_key = :run_key;
+
+-- name: drop_lease
+-- Nobody owns the run any more.
+DELETE FROM leases WHERE run_key = :run_key;
+
+-- name: leases_that_ran_out
+-- Runs whose supervisor fell silent, or whose machine has started anew.
+SELECT {lease}, runs.id, tasks.id, tasks.status, tasks.fence FROM leases
+  JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+  WHERE leases.expires_at < :now OR leases.boot <> :boot
+  ORDER BY leases.expires_at LIMIT :n;
+
+-- name: charge_run
+-- One more re-entry or check error of a run; the CHECK refuses one too many.
+INSERT INTO charges (run_key, budget, subject, used, used_max)
+  VALUES (:run_key, :budget, :subject, 1, :used_max)
+  ON CONFLICT (run_key, budget, subject) DO UPDATE SET used = charges.used + 1
+  RETURNING used, used_max;
+
+-- name: charges_of_task
+-- What the runs of a task were charged.
+SELECT charges.run_key, charges.budget, charges.subject, charges.used, charges.used_max
+  FROM charges JOIN runs ON runs.key = charges.run_key WHERE runs.task_key = :key
+  ORDER BY charges.run_key, charges.budget, charges.subject;
+
+-- name: insert_claim
+-- The first declaration of a run; a second finds the row taken.
+INSERT INTO claims (task_key, run_key, kind, reason, statements, extra, source, at)
+  VALUES (:task_key, :run_key, :kind, :reason, :statements, :extra, :source, :now)
+  ON CONFLICT (run_key) DO NOTHING RETURNING key;
+
+-- name: insert_finding
+-- One check's answer.
+INSERT INTO findings (id, task_key, run_key, phase, check_name, kind, outcome, before, level, score,
+    counts, reason, evidence, digest, contract_digest, judge, judged, isolation, duration_us,
+    binding, at)
+  VALUES (:id, :task_key, :run_key, :phase, :check_name, :kind, :outcome, :before, :level, :score,
+    :counts, :reason, :evidence, :digest, :contract_digest, :judge, :judged, :isolation,
+    :duration_us, :binding, :now);
+
+-- name: findings_of_run
+-- Everything that was found about a run, oldest first.
+SELECT {finding} FROM findings WHERE findings.run_key = :run_key ORDER BY findings.key;
+
+-- name: findings_of_task
+-- Everything that was found about a task, oldest first.
+SELECT {finding} FROM findings WHERE findings.task_key = :key ORDER BY findings.key;
+
+-- name: claims_of_task
+-- What the agents of a task declared, oldest first.
+SELECT {claim} FROM claims WHERE claims.task_key = :key ORDER BY claims.key;
+
+-- name: keep_refusal
+-- A refused write as evidence; the same one again only counts.
+INSERT INTO refusals (task_key, run_id, verb, code, actor, message, evidence, times, first_at,
+    last_at)
+  VALUES ((SELECT key FROM tasks WHERE id = :task), :run_id, :verb, :code, :actor, :message,
+    :evidence, 1, :now, :now)
+  ON CONFLICT (task_key, run_id, verb, code, actor)
+  DO UPDATE SET times = refusals.times + 1, last_at = :now;
+
+-- name: refusals_of_task
+-- Late and conflicting writes about a task.
+SELECT {refusal} FROM refusals WHERE refusals.task_key = :key ORDER BY refusals.key LIMIT 100;
+
+-- name: insert_agent
+-- A new conversation; under a terminated parent it is born terminated.
+INSERT INTO agents (id, name, definition, session, parent_key, status, terminated_at, created_at,
+    updated_at)
+  VALUES (:id, :name, :definition, :session, :parent_key, :status, :terminated_at, :now, :now)
+  RETURNING {agent};
+
+-- name: agent_locked
+-- One agent, held until the transaction ends.
+SELECT {agent} FROM agents WHERE agents.id = :id {lock};
+
+-- name: agent_by_key
+-- One agent by its key.
+SELECT {agent} FROM agents WHERE agents.key = :key;
+
+-- name: write_agent
+-- An agent moves on; a terminated one never does.
+UPDATE agents SET status = :to_status, session = COALESCE(:session, session), updated_at = :now
+  WHERE key = :key AND status <> 'terminated' RETURNING {agent};
+
+-- name: family
+-- Agents and all their descendants, held until the transaction ends.
+WITH RECURSIVE family (key) AS (
+    SELECT key FROM agents WHERE id = :agent
+    UNION SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
+      AND runs.agent_key IS NOT NULL
+    UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key)
+  SELECT {agent} FROM agents WHERE agents.key IN (SELECT key FROM family)
+  ORDER BY agents.key {lock};
+
+-- name: terminate_agent
+-- For ever.
+UPDATE agents SET status = 'terminated', terminated_at = :now, updated_at = :now
+  WHERE key = :key AND status <> 'terminated' RETURNING key;
+
+-- name: tasks_under_way_of_agent
+-- Tasks that an agent has a live run of.
+SELECT tasks.key FROM tasks JOIN runs ON runs.task_key = tasks.key
+  WHERE runs.agent_key = :agent_key AND runs.exit_reason IS NULL ORDER BY tasks.key;
+
+-- name: unsettled_children
+-- QA tasks of a task that are still under way.
+SELECT tasks.key FROM tasks WHERE tasks.qa_of_key = :key AND tasks.status NOT IN ({settled})
+  ORDER BY tasks.key;
+
+-- name: insert_message
+-- A message; a terminated agent gets none.
+INSERT INTO messages (id, agent_key, sender, body, disposition, idempotency_key, at)
+  VALUES (:id, :agent_key, :sender, :body, :disposition, :idempotency_key, :now)
+  RETURNING {message};
+
+-- name: message_by_key
+-- The message that was sent under an idempotency key.
+SELECT {message} FROM messages WHERE messages.idempotency_key = :idempotency_key;
+
+-- name: messages_of_agent
+-- An agent's messages, oldest first.
+SELECT {message} FROM messages WHERE messages.agent_key = :agent_key AND messages.key > :after
+  ORDER BY messages.key LIMIT :n;
+
+-- name: agents_page
+-- Agents, newest first.
+SELECT {agent} FROM agents WHERE agents.key < :before {filters}
+  ORDER BY agents.key DESC LIMIT :n;
+
+-- name: filter_agent_status
+-- Only agents in one status.
+agents.status = :status;
+
+-- name: open_inbox_item
+-- Something waits for a person; the same cause again only counts.
+INSERT INTO inbox (id, cause, cell, severity, task_key, run_key, title, reason, next, times, state,
+    created_at, updated_at)
+  VALUES (:id, :cause, :cell, :severity, :task_key, :run_key, :title, :reason, :next, 1, 'open',
+    :now, :now)
+  ON CONFLICT (cause) WHERE state <> 'resolved' DO UPDATE SET times = inbox.times + 1,
+    task_key = :task_key, run_key = :run_key, reason = :reason, severity = :severity,
+    cell = :cell, next = :next, updated_at = :now;
+
+-- name: inbox_item_locked
+-- One inbox item, held until the transaction ends.
+SELECT {inbox} FROM inbox WHERE inbox.id = :id {lock};
+
+-- name: write_inbox_item
+-- A person dealt with an item.
+UPDATE inbox SET state = :state, owner = :owner, snoozed_until = :snoozed_until,
+    outcome = :outcome, updated_at = :now
+  WHERE key = :key AND state <> 'resolved' RETURNING {inbox};
+
+-- name: inbox_waiting
+-- What waits for a person, most urgent and oldest first; a snoozed item waits until its time.
+SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  WHERE inbox.state <> 'resolved' AND COALESCE(inbox.snoozed_until, 0) <= :now
+  ORDER BY CASE inbox.severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 ELSE 2 END, inbox.key
+  LIMIT :n;
+
+-- name: resolve_inbox_of_task
+-- A task that moved on needs nobody for what it waited for.
+UPDATE inbox SET state = 'resolved', snoozed_until = NULL, outcome = :outcome, updated_at = :now
+  WHERE task_key = :task_key AND state <> 'resolved';
+
+-- name: insert_token
+-- A token; only the digest of its secret is kept.
+INSERT INTO tokens (id, role, name, digest, task_key, run_key, fence, created_at, expires_at)
+  VALUES (:id, :role, :name, :digest, :task_key, :run_key, :fence, :now, :expires_at)
+  RETURNING {token};
+
+-- name: token_by_digest
+-- The token behind a secret, with the run and the fence that it is bound to.
+SELECT {token}, runs.id, tasks.fence, tasks.sealed_at FROM tokens
+  LEFT JOIN runs ON runs.key = tokens.run_key LEFT JOIN tasks ON tasks.key = tokens.task_key
+  WHERE tokens.digest = :digest;
+
+-- name: tokens_all
+-- Every token, newest first; never a secret.
+SELECT {token} FROM tokens ORDER BY tokens.key DESC LIMIT 1000;
+
+-- name: token_locked
+-- One token, held until the transaction ends.
+SELECT {token} FROM tokens WHERE tokens.id = :id {lock};
+
+-- name: revoke_token
+-- A token dies at once.
+UPDATE tokens SET revoked_at = :now WHERE key = :key AND revoked_at IS NULL RETURNING key;
+
+-- name: revoke_tokens_of_task
+-- Every token of a task dies at once.
+UPDATE tokens SET revoked_at = :now WHERE task_key = :task_key AND revoked_at IS NULL;
+
+-- name: ids_from_task
+-- Tasks whose id begins like this.
+SELECT id FROM tasks WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+
+-- name: ids_from_run
+-- Runs whose id begins like this.
+SELECT id FROM runs WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+
+-- name: ids_from_agent
+-- Agents whose id begins like this.
+SELECT id FROM agents WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+
+-- name: ids_from_token
+-- Tokens whose id begins like this.
+SELECT id FROM tokens WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+
+-- name: ids_from_inbox
+-- Inbox items whose id begins like this.
+SELECT id FROM inbox WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+
+-- name: task
+-- One task with its frozen contract and goal.
+SELECT {task}, tasks.contract FROM tasks WHERE tasks.id = :id;
+
+-- name: task_id
+-- The public id behind a key.
+SELECT id FROM tasks WHERE key = :key;
+
+-- name: run
+-- One run and the id of its task.
+SELECT {run}, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key WHERE runs.id = :id;
+
+-- name: runs_of_task
+-- Every attempt at a task, oldest first.
+SELECT {run} FROM runs WHERE runs.task_key = :key ORDER BY runs.attempt;
+
+-- name: agents_of_task
+-- Who worked at a task.
+SELECT DISTINCT {agent} FROM agents JOIN runs ON runs.agent_key = agents.key
+  WHERE runs.task_key = :key ORDER BY agents.key;
+
+-- name: latest_verdict
+-- The level and sentence of one run of a task.
+SELECT runs.task_key, runs.level, runs.verdict_reason FROM runs
+  WHERE runs.task_key = :key AND runs.attempt = :attempt;
+
+-- name: agent
+-- One agent.
+SELECT {agent} FROM agents WHERE agents.id = :id;
+
+-- name: page
+-- Tasks, newest first, by any filters.
+SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY tasks.key DESC LIMIT :n;
+
+-- name: filter_silent
+-- Only silent failures.
+tasks.cell = 'silent_failure';
+
+-- name: filter_not_silent
+-- Everything but silent failures.
+tasks.cell IS DISTINCT FROM 'silent_failure';
+
+-- name: filter_status
+-- Only one task status.
+tasks.status = :status;
+
+-- name: filter_cell
+-- Only one cell.
+tasks.cell = :cell;
+
+-- name: filter_exit_reason
+-- Only one exit reason.
+tasks.exit_reason = :exit_reason;
+
+-- name: filter_role
+-- Only one role.
+tasks.role = :role;
+
+-- name: filter_agent
+-- Only what one agent worked at last.
+tasks.agent_key = (SELECT agents.key FROM agents WHERE agents.id = :agent);
+
+-- name: filter_search
+-- Only tasks with these words in title or goal.
+{matches};
+
+-- name: counters
+-- How many tasks stand where.
+SELECT status, cell, run_status, CAST(SUM(tasks) AS bigint) FROM counters
+  GROUP BY status, cell, run_status HAVING SUM(tasks) <> 0 ORDER BY status, cell, run_status;
+
+-- name: tallies
+-- How many runs ended in which cell since an hour.
+SELECT cell, exit_reason, CAST(SUM(runs) AS bigint) FROM tallies WHERE hour >= :hour
+  GROUP BY cell, exit_reason HAVING SUM(runs) <> 0 ORDER BY cell, exit_reason;
+
+-- name: events_of_task
+-- A task's events, oldest first.
+SELECT {event}, tasks.id FROM events JOIN tasks ON tasks.key = events.task_key
+  WHERE events.task_key = :key AND events.revision > :after ORDER BY events.revision LIMIT :n;
+
+-- name: events_of_house
+-- Events that concern no task, oldest first.
+SELECT {event}, NULL FROM events WHERE events.task_key IS NULL AND events.revision > :after
+  ORDER BY events.revision LIMIT :n;
+
+-- name: feed
+-- All events in an order that no later commit can change.
+SELECT {event}, tasks.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
+  WHERE {feed_after} ORDER BY {feed_order} LIMIT :n;
+
+-- name: latest_events
+-- The newest events, newest first.
+SELECT {event}, tasks.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
+  WHERE events.key < :before ORDER BY events.key DESC LIMIT :n;
+
+-- name: all_tasks
+-- Every task in order, for the doctor and for verification.
+SELECT {task} FROM tasks WHERE tasks.key > :after ORDER BY tasks.key LIMIT :n;
+
+-- name: counters_by_hand
+-- What the counters should say.
+SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks
+  GROUP BY status, COALESCE(cell, ''), COALESCE(run_status, '')
+  ORDER BY status, COALESCE(cell, ''), COALESCE(run_status, '');
+
+-- name: ghosts
+-- Unfinished runs that nobody holds a lease of.
+SELECT runs.id FROM runs LEFT JOIN leases ON leases.run_key = runs.key
+  WHERE runs.exit_reason IS NULL AND leases.run_key IS NULL ORDER BY runs.key LIMIT 100;

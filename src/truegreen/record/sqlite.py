@@ -1,0 +1,322 @@
+"""The SQLite driver: apsw with its own fixed SQLite, WAL, synchronous FULL, one writer at a time.
+
+The only module that imports apsw. It knows statements by name and nothing of what they mean.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from truegreen import errors
+from truegreen.errors import Stale, StoreBusy, StoreUnreachable, StoreUnsafe, TruegreenError
+from truegreen.record.store import Hit, Pool, Row, load_queries, refusal
+
+OLDEST_SAFE = (3, 51, 3)
+"""Below it, two writing processes can corrupt the file (the WAL-reset race)."""
+
+BUSY_SECONDS = 20.0
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "fuse.sshfs",
+        "lustre",
+    }
+)
+_FRAGMENTS = {
+    "lock": "",
+    "lock_tasks": "",
+    "skip_locked": "",
+    "next_task_key": "SELECT COALESCE(MAX(key), 0) + 1 FROM tasks",
+    "matches": "tasks.key IN (SELECT rowid FROM task_words WHERE task_words MATCH :search)",
+    "feed_after": "events.key > :after_key AND :after_xact >= 0",
+    "feed_order": "events.key",
+}
+_TRANSLATED: tuple[tuple[type[apsw.Error], type[TruegreenError], str], ...] = (
+    (apsw.BusyError, StoreBusy, "another writer holds the store; try again"),
+    (apsw.LockedError, StoreBusy, "another writer holds the store; try again"),
+    (apsw.ReadOnlyError, errors.StoreReadOnly, "the store can't be written; check its permissions"),
+    (apsw.FullError, errors.DiskFull, "no room is left for the store; nothing was written"),
+    (apsw.CantOpenError, StoreUnreachable, "the store can't be opened; check path and permissions"),
+    (apsw.PermissionsError, StoreUnreachable, "the store can't be opened; check its permissions"),
+    (apsw.CorruptError, errors.StoreCorrupt, "the store is damaged; restore a backup"),
+    (apsw.NotADBError, errors.StoreCorrupt, "the file is not a truegreen store"),
+    (apsw.IOError, errors.Unavailable, "reading or writing the store failed; nothing was written"),
+    (apsw.ConstraintError, errors.Refused, "the database refused it"),
+)
+
+
+def translated(error: apsw.Error) -> TruegreenError:
+    """Our error for SQLite's."""
+    text = str(error)
+    ours = refusal(text)
+    if ours:
+        return ours
+    if "idempotency_key" in text:
+        return errors.KeyReused("the idempotency key was used for another request")
+    for theirs, kind, message in _TRANSLATED:
+        if isinstance(error, theirs):
+            return kind(f"{message} ({text})")
+    return errors.Broken(f"SQLite: {text}")
+
+
+def boot_id() -> str:
+    """Which boot of this machine a monotonic time belongs to."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def file_system(path: str) -> str:
+    """The type of the file system that holds a path, where the machine tells."""
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+            mounts = [line.split(" ")[1:3] for line in file]
+    except OSError:
+        return ""
+    real = os.path.realpath(path)
+    for point, name in mounts:
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, name
+    return kind
+
+
+class SqliteTx:
+    """A transaction on one connection."""
+
+    def __init__(self, connection: apsw.Connection, store: SqliteStore) -> None:
+        self._execute = connection.execute
+        self._queries = store.queries
+        self.events: list[str] = []
+        self.now = store.clock()
+        self.lease_now = store.lease_clock()
+        self.boot = store.boot
+
+    def one(self, query: str, /, **values: object) -> Row | None:
+        """The first row of a named query."""
+        return self._execute(self._queries[query], values).fetchone()  # type: ignore[no-any-return,arg-type]
+
+    def all(self, query: str, /, **values: object) -> list[Row]:
+        """Every row of a named query."""
+        return self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+
+    def run(self, query: str, /, **values: object) -> None:
+        """A named write."""
+        self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+
+    def hit(self, query: str, /, **values: object) -> Hit:
+        """A guarded write that must meet exactly one row."""
+        rows = self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+        if len(rows) != 1:
+            message = f"{query} met {len(rows)} rows: what it names is no longer true"
+            raise Stale(message, query=query)
+        return Hit(rows[0])
+
+
+class SqliteStore:
+    """One SQLite file."""
+
+    dialect = "sqlite"
+    # Without the tables that the search index keeps for itself.
+    catalog = (
+        "SELECT type || ' ' || name, sql FROM sqlite_master"
+        " WHERE sql IS NOT NULL AND name NOT LIKE 'task\\_words\\_%' ESCAPE '\\'"
+    )
+
+    def __init__(self, url: str, vfs: str | None = None) -> None:
+        """`vfs` names another registered file layer; tests use it to lose power."""
+        self.url = url
+        self.path = url.removeprefix("sqlite://")
+        self.vfs = vfs
+        self.busy_seconds = BUSY_SECONDS
+        self.queries = load_queries(_FRAGMENTS, r":\1")
+        self.boot = boot_id()
+        self._pool = Pool(self._connect, lambda connection: connection.close())
+        self._writing = threading.Lock()
+
+    @staticmethod
+    def clock() -> int:
+        """Microseconds UTC."""
+        return time.time_ns() // 1000
+
+    @staticmethod
+    def lease_clock() -> int:
+        """Microseconds that neither a wall clock nor a sleeping machine moves."""
+        return time.monotonic_ns() // 1000
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteTx]:
+        """BEGIN IMMEDIATE … COMMIT; everything or nothing, on the disk when it returns."""
+        with self._lent() as connection, self._writing:
+            self._begin(connection)
+            try:
+                yield SqliteTx(connection, self)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteTx]:
+        """A read transaction: every query in it sees the same moment."""
+        with self._lent() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield SqliteTx(connection, self)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def script(self, statements: list[str]) -> None:
+        """Run statements in one transaction."""
+        with self._lent() as connection, self._writing:
+            self._begin(connection)
+            try:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def objects(self) -> dict[str, str]:
+        """What the catalog finds now."""
+        with self._lent() as connection:
+            return dict(connection.execute(self.catalog).fetchall())
+
+    def settings(self) -> dict[str, str]:
+        """Version, journal and synchronous mode as the connection really has them."""
+        with self._lent() as connection:
+            names = ("journal_mode", "synchronous", "foreign_keys")
+            found = {name: str(connection.pragma(name)) for name in names}
+        return {
+            "sqlite": apsw.sqlite_lib_version(),
+            **found,
+            "file_system": file_system(self.path),
+            "path": self.path,
+        }
+
+    def integrity(self) -> list[str]:
+        """PRAGMA integrity_check and foreign_key_check, without the word ok."""
+        with self._lent() as connection:
+            rows = connection.execute("PRAGMA integrity_check").fetchall()
+            orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+        return [row[0] for row in rows if row[0] != "ok"] + [
+            f"{table} row {key} points to a missing {parent}" for table, key, parent, _ in orphans
+        ]
+
+    def backup(self, path: str) -> None:
+        """An online copy, then flushed to the disk."""
+        with self._lent() as connection:
+            target = apsw.Connection(path)
+            with target, target.backup("main", connection, "main") as copy:
+                while not copy.done:
+                    copy.step(2000)
+            target.pragma("journal_mode", "delete")
+            target.close()
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[apsw.Connection]:
+        try:
+            connection = self._pool.take()
+        except apsw.Error as error:
+            raise translated(error) from error
+        try:
+            yield connection
+        except apsw.Error as error:
+            self._pool.drop(connection)
+            raise translated(error) from error
+        except BaseException:
+            self._pool.give(connection)
+            raise
+        self._pool.give(connection)
+
+    def _begin(self, connection: apsw.Connection) -> None:
+        # Short random waits instead of SQLite's growing ones: with its own time-out alone one of
+        # eight writers starved for seconds.
+        deadline = time.monotonic() + self.busy_seconds
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
+            else:
+                return
+
+    def _connect(self) -> apsw.Connection:
+        self._check_surroundings()
+        connection = apsw.Connection(self.path, statementcachesize=200, vfs=self.vfs)
+        try:
+            connection.set_busy_timeout(0)
+            self._configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: apsw.Connection) -> None:
+        deadline = time.monotonic() + self.busy_seconds
+        while connection.pragma("journal_mode") != "wal":
+            try:
+                connection.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+        for name, value in (("synchronous", 2), ("foreign_keys", 1), ("wal_autocheckpoint", 8000)):
+            connection.pragma(name, value)
+        if int(connection.pragma("synchronous")) < 2:  # noqa: PLR2004 - 2 is FULL
+            raise StoreUnsafe("SQLite refuses synchronous=FULL: acknowledged work could be lost")
+
+    def _check_surroundings(self) -> None:
+        version = apsw.sqlite_lib_version()
+        if tuple(int(part) for part in version.split(".")) < OLDEST_SAFE:
+            message = f"SQLite {version} can corrupt a shared store: pip install -U 'apsw>=3.51.3'"
+            raise StoreUnsafe(message, version=version)
+        folder = os.path.dirname(self.path)
+        kind = file_system(folder)
+        if kind in NETWORK_FILE_SYSTEMS:
+            message = (
+                f"{self.path} is on {kind}: SQLite is unsafe there; use a local disk or PostgreSQL"
+            )
+            raise StoreUnsafe(message, file_system=kind)
+        if os.path.isdir(self.path):
+            raise StoreUnreachable(f"{self.path} is a directory; name a file for the store")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            # Born private: an agent under another user must not read or write the record.
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            kind_of = (
+                errors.StoreReadOnly if isinstance(error, PermissionError) else StoreUnreachable
+            )
+            if error.errno == 30:  # noqa: PLR2004 - EROFS
+                kind_of = errors.StoreReadOnly
+            raise kind_of(f"the store {self.path} can't be opened: {error.strerror}") from error

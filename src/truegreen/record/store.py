@@ -1,0 +1,206 @@
+"""The seam between the ledger and a database: named queries, transactions, a pool, typed refusals.
+
+It knows no driver: `sqlite.py` and `postgres.py` fill the Store protocol. It knows no verb either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Protocol, TypeVar
+
+from truegreen import errors
+from truegreen.errors import Broken, StoreBusy, TruegreenError
+from truegreen.record import rows
+from truegreen.record.lifecycle import SETTLED
+from truegreen.record.rows import columns
+
+Row = tuple[Any, ...]
+C = TypeVar("C")
+
+SQL_DIR = os.path.join(os.path.dirname(__file__), "sql")
+REFUSAL = re.compile(r"truegreen/(\w+): (.*)")
+_NAMED = re.compile(r"^-- name: (\w+)\n((?:--[^\n]*\n)+)(.*?);$", re.MULTILINE | re.DOTALL)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+
+class Again(StoreBusy):
+    """Two transactions were in each other's way and this one gave in; it can be done again."""
+
+
+class Hit:
+    """The row that a guarded write met; known at the latest before the commit."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: Row = ()) -> None:
+        self.row = row
+
+
+class Tx(Protocol):
+    """One transaction. `now` is the store's clock; `lease_now` can't be moved by a wall clock."""
+
+    events: list[str]
+    """Ids of the events written so far: what to look up when a commit is cut."""
+
+    @property
+    def now(self) -> int:
+        """Microseconds UTC by the store's clock."""
+
+    @property
+    def lease_now(self) -> int:
+        """Microseconds by a clock that nobody can set."""
+
+    @property
+    def boot(self) -> str:
+        """Which boot of the machine `lease_now` belongs to; empty where that is not asked."""
+
+    def one(self, query: str, /, **values: object) -> Row | None:
+        """The first row of a named query."""
+
+    def all(self, query: str, /, **values: object) -> list[Row]:
+        """Every row of a named query."""
+
+    def run(self, query: str, /, **values: object) -> None:
+        """A named write; a refusal may surface here or at the latest before the commit."""
+
+    def hit(self, query: str, /, **values: object) -> Hit:
+        """A guarded write that must meet exactly one row; otherwise the transaction is refused."""
+
+
+class Store(Protocol):
+    """One database. Every write transaction is durable when its context ends."""
+
+    dialect: str
+    url: str
+    catalog: str
+    """A SELECT of every table, index, constraint and trigger: name, definition."""
+
+    def transaction(self) -> AbstractContextManager[Tx]:
+        """A write transaction that holds what it reads until it ends."""
+
+    def snapshot(self) -> AbstractContextManager[Tx]:
+        """A consistent read."""
+
+    def script(self, statements: list[str]) -> None:
+        """Run statements in one transaction, alone: nobody else migrates meanwhile."""
+
+    def objects(self) -> dict[str, str]:
+        """What the catalog finds now."""
+
+    def settings(self) -> dict[str, str]:
+        """The version and the settings that durability hangs on."""
+
+    def integrity(self) -> list[str]:
+        """What the database itself finds wrong with its files; empty when nothing."""
+
+    def backup(self, path: str) -> None:
+        """A consistent copy into a new file."""
+
+    def close(self) -> None:
+        """Give every connection back."""
+
+
+class Queries(dict[str, str]):
+    """Statements by name; `page+filter_role` is the page with that filter in it."""
+
+    def __missing__(self, name: str) -> str:
+        base, *filters = name.split("+")
+        clauses = "".join(f" AND {self[each]}" for each in filters)
+        self[name] = super().__getitem__(base).replace("{filters}", clauses)
+        return self[name]
+
+
+_LISTS = {
+    "task": columns(rows.Task, "tasks"),
+    "run": columns(rows.Run, "runs"),
+    "finding": columns(rows.FindingRow, "findings"),
+    "claim": columns(rows.ClaimRow, "claims"),
+    "agent": columns(rows.Agent, "agents"),
+    "event": columns(rows.Event, "events"),
+    "message": columns(rows.Message, "messages"),
+    "inbox": columns(rows.InboxItem, "inbox"),
+    "token": columns(rows.Token, "tokens"),
+    "refusal": columns(rows.Refusal, "refusals"),
+    "lease": columns(rows.Lease, "leases"),
+    "settled": ", ".join(f"'{status}'" for status in sorted(SETTLED)),
+}
+
+
+def load_queries(fragments: dict[str, str], parameter: str) -> Queries:
+    """The statements of queries.sql by name, with a dialect's fragments and parameter style."""
+    with open(os.path.join(SQL_DIR, "queries.sql"), encoding="utf-8") as file:
+        text = file.read()
+    queries = Queries()
+    for name, _, statement in _NAMED.findall(text):
+        for word, fragment in (_LISTS | fragments).items():
+            statement = statement.replace("{" + word + "}", fragment)  # noqa: PLW2901
+        queries[name] = _PARAMETER.sub(parameter, statement.strip())
+    return queries
+
+
+_BY_CODE: dict[str, type[TruegreenError]] = {
+    value.code: value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, TruegreenError)
+}
+
+
+def refusal(text: str) -> TruegreenError | None:
+    """The typed error behind a trigger's message, if it is one of ours."""
+    found = REFUSAL.search(text)
+    if not found:
+        return None
+    code, message = found.groups()
+    return _BY_CODE.get(code, Broken)(f"the database refused it: {message}")
+
+
+class Pool(Generic[C]):
+    """Connections that are lent to one thread at a time and never cross a fork."""
+
+    def __init__(self, connect: Callable[[], C], close: Callable[[C], None]) -> None:
+        self._connect, self._close = connect, close
+        self._idle: list[C] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def take(self) -> C:
+        """An idle connection, or a new one."""
+        with self._lock:
+            if self._pid != os.getpid():
+                # A forked child must neither use nor close what its parent opened.
+                self._abandoned, self._idle = self._idle, []
+                self._pid = os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def give(self, connection: C) -> None:
+        """Back into the pool."""
+        with self._lock:
+            self._idle.append(connection)
+
+    def drop(self, connection: C) -> None:
+        """Away with a connection that may be broken."""
+        self._close(connection)
+
+    def close(self) -> None:
+        """Close what is idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self._close(connection)
+
+
+def open_store(url: str) -> Store:
+    """The store behind a URL; nothing is created or verified yet (see migrate.py)."""
+    if url.startswith(("postgresql:", "postgres:")):
+        from truegreen.record.postgres import PostgresStore  # noqa: PLC0415 - psycopg takes 200 ms
+
+        return PostgresStore(url)
+    from truegreen.record.sqlite import SqliteStore  # noqa: PLC0415 - only the driver that is used
+
+    return SqliteStore(url)

@@ -1,0 +1,1 @@
+"""Tests of the record: what is true, and that it stays so."""

@@ -1,0 +1,158 @@
+"""Short ways to bring a task anywhere, through the ledger's own verbs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from truegreen.contract import Budget, Contract, Qa
+from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
+from truegreen.model import (
+    PARENT,
+    ClaimKind,
+    EndedBy,
+    ExitDetail,
+    FindingOutcome,
+    Level,
+    Mode,
+    Outcome,
+    Role,
+    RunStatus,
+    TaskStatus,
+)
+from truegreen.record.ledger import Ledger, Start
+
+if TYPE_CHECKING:
+    from truegreen.record.rows import Task
+
+OPERATOR = Actor(Role.OPERATOR, "ana")
+LEAD = Actor(Role.LEAD, "lead")
+BASE, TREE = "tree:base", "tree:left"
+S = TaskStatus
+
+
+def contract(**terms: Any) -> Contract:
+    """A contract without QA unless asked for."""
+    terms.setdefault("title", "fix the parser")
+    terms.setdefault("qa", Qa(roles=()))
+    return Contract(**terms)
+
+
+def ended(detail: ExitDetail = ExitDetail.COMPLETED, **more: Any) -> Exit:
+    """An exit of this kind, with the run status that goes with it."""
+    crash = {
+        ExitDetail.AGENT_ERROR,
+        ExitDetail.SIGNALED,
+        ExitDetail.OOM,
+        ExitDetail.LAUNCH_FAILED,
+        ExitDetail.PROVIDER_ERROR,
+        ExitDetail.RATE_LIMITED,
+        ExitDetail.AUTH_INVALID,
+        ExitDetail.DISK_FULL,
+        ExitDetail.CONFIG_INVALID,
+        ExitDetail.ZERO_OUTPUT,
+        ExitDetail.SUPERVISOR_CRASHED,
+    }
+    status = RunStatus.EXITED
+    if detail in crash:
+        status = RunStatus.CRASHED
+    elif detail is ExitDetail.PROCESS_LOST:
+        status = RunStatus.LOST
+    elif detail.value.endswith("_cap"):
+        status = RunStatus.CAPPED
+    elif PARENT[detail].value == "user_cancelled":
+        status = RunStatus.STOPPED
+    more.setdefault("status", status)
+    more.setdefault("ended_by", EndedBy.AGENT)
+    more.setdefault("digest", TREE)
+    return Exit(reason=PARENT[detail], detail=detail, **more)
+
+
+def opened(ledger: Ledger, **terms: Any) -> Task:
+    """A queued task."""
+    return ledger.open(contract(**terms), actor=OPERATOR)
+
+
+def started(ledger: Ledger, task: str | None = None, **terms: Any) -> Ticket:
+    """A running task."""
+    agent = terms.pop("agent_id", None)
+    return ledger.start(
+        task or opened(ledger, **terms).id, Start("test", base_digest=BASE, agent=agent)
+    )
+
+
+def finding(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome, **more: Any) -> Finding:
+    """A finding about what the run left."""
+    more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
+    more.setdefault("digest", TREE)
+    return Finding(
+        **{"check": "tests", "kind": "run", "reason": "3 of 3", "judge": "truegreen", **more},
+        outcome=outcome,
+    )
+
+
+def verdict(ledger: Ledger, ticket: Ticket, outcome: Outcome, **more: Any) -> Verdict:
+    """A verdict about what the run left."""
+    more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
+    more.setdefault("digest", TREE)
+    more.setdefault("reason", f"gate tests: {outcome}")
+    return Verdict(outcome=outcome, level=Level.A2, **more)
+
+
+def judged(ledger: Ledger, ticket: Ticket, outcome: Outcome) -> Task:
+    """Record a finding that carries the verdict, and conclude."""
+    found = {
+        Outcome.PASSED: FindingOutcome.PASSED,
+        Outcome.FAILED: FindingOutcome.FAILED,
+        Outcome.INCONCLUSIVE: FindingOutcome.INCONCLUSIVE,
+    }.get(outcome)
+    if found:
+        ledger.record(ticket, [finding(ledger, ticket, found)])
+    return ledger.judge(ticket, verdict(ledger, ticket, outcome))
+
+
+def declared(ledger: Ledger, ticket: Ticket) -> Task:
+    """The run ends well, the agent says it is done."""
+    return ledger.end_run(ticket, ended(), claim=Claim(kind=ClaimKind.DONE, reason="all done"))
+
+
+def brought(ledger: Ledger, status: TaskStatus) -> tuple[Task, Ticket | None]:
+    """A fresh task in any status, by verbs alone, with the ticket of its latest run."""
+    if status is S.QUEUED:
+        return opened(ledger), None
+    terms: dict[str, Any] = {}
+    if status is S.AWAITING_APPROVAL:
+        terms["mode"] = Mode.ASSISTED
+    if status is S.PENDING_QA:
+        terms.update(role="coder", qa=Qa(roles=("coder",)))
+    if status is S.FAILED:
+        terms["budget"] = Budget(attempts=1)
+    ticket = started(ledger, **terms)
+    task = ticket.task
+    if status is S.AWAITING_APPROVAL:
+        ledger.checkpoint(ticket, "push", actor=agent_of(ticket))
+    elif status is S.BLOCKED:
+        ledger.end_run(ticket, ended(ExitDetail.REFUSED))
+    elif status is S.FAILED_PENDING_EVAL:
+        ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
+    elif status is S.CANCELED:
+        ledger.cancel(task, actor=OPERATOR)
+    elif status is S.TERMINATED:
+        ledger.terminate(task, actor=OPERATOR)
+    elif status is not S.RUNNING:
+        declared(ledger, ticket)
+        outcome = {
+            S.SUCCEEDED: Outcome.PASSED,
+            S.PENDING_QA: Outcome.PASSED,
+            S.FAILED: Outcome.FAILED,
+            S.NEEDS_REVIEW: Outcome.INCONCLUSIVE,
+        }.get(status)
+        if outcome:
+            judged(ledger, ticket, outcome)
+    now = ledger.task(task)
+    assert now.status is status, f"wanted {status}, got {now.status}"
+    return now, ticket
+
+
+def agent_of(ticket: Ticket) -> Actor:
+    """The agent that speaks for a run."""
+    return Actor(Role.AGENT, "agent", ticket.run, ticket.fence)
