@@ -5,7 +5,6 @@ The values inside the file are the contract room's; this room opens no store and
 """
 
 # Paths are text here: pathlib costs start-up time.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH117, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -128,7 +127,7 @@ def _read(file: str) -> dict[str, Any]:
     if paths.exists(file) and not paths.isfile(file):
         raise InvalidInput(f"{file}: is not a regular file", path=file)  # a pipe would hang us
     try:
-        with open(file, "rb") as stream:  # noqa: PTH123 - pathlib costs start-up time
+        with open(file, "rb") as stream:
             text = stream.read(FILE_BYTES + 1)
     except OSError as error:
         raise InvalidInput(f"{file}: can't be read: {error.strerror}", path=file) from None
@@ -231,7 +230,7 @@ def _warnings(url: str, cwd: str, file: str | None) -> Iterator[str]:
         place = paths.realpath(url.removeprefix("sqlite://"))
         if paths.commonpath([paths.realpath(root), place]) == paths.realpath(root):
             yield f"the store {place} is inside the workspace {root}, where agents can reach it"
-    if file and os.stat(file).st_uid not in {os.getuid(), 0}:  # noqa: PTH116
+    if file and os.stat(file).st_uid not in {os.getuid(), 0}:
         yield f"{file} belongs to another user, who can decide what runs here"
 
 

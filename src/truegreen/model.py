@@ -1,7 +1,7 @@
 """The words of truegreen: statuses, reasons, outcomes, cells and colours, as data.
 
-One word, one thing. Database constraints, CLI choices, schemas, docs and diagrams are generated from
-this module or compared with it by a test. It knows no clock, no file and no database.
+One word, one thing. Database constraints, CLI choices, schemas, docs and diagrams are generated
+from this module or compared with it by a test. It knows no clock, no file and no database.
 """
 
 from __future__ import annotations
@@ -485,19 +485,3 @@ def cell_of(status: RunStatus, reason: ExitReason, verdict: Outcome) -> Cell:
     if reason is ExitReason.BLOCKED and not undecided_block:
         return Cell.BLOCKED
     return MATRIX[RUNS[status].light, verdict]
-
-
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_TIME_DIGITS, _NOISE_DIGITS = 9, 9
-NOISE_BITS = 5 * _NOISE_DIGITS
-ID_LENGTH = 4 + _TIME_DIGITS + _NOISE_DIGITS
-
-
-def make_id(kind: str, at: int, noise: int) -> str:
-    """A typed id that sorts by time: `tsk_` + milliseconds + noise, in base 32 without i, l, o, u."""
-    number = (at // 1000) << NOISE_BITS | noise
-    digits = []
-    for _ in range(_TIME_DIGITS + _NOISE_DIGITS):
-        digits.append(_ALPHABET[number & 31])
-        number >>= 5
-    return f"{kind}_{''.join(reversed(digits))}"

@@ -235,7 +235,7 @@ class ConfigFile(Strict, frozen=True, kw_only=True):
         for name, routine in self.routines.items():
             yield f"routines.{name}.task", routine.task, self.tasks
 
-    def contract(self, task: str = "", **options: Any) -> Contract:  # noqa: ANN401
+    def contract(self, task: str = "", **options: Any) -> Contract:
         """See `make_contract`."""
         return make_contract(self, task, **options)
 

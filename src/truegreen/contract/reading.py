@@ -243,7 +243,7 @@ def canonical(value: object) -> str:
     return msgspec.json.encode(value, order="sorted", enc_hook=_encode_hook).decode()
 
 
-def plain(value: object) -> Any:  # noqa: ANN401 - JSON has no better type
+def plain(value: object) -> Any:
     """A value as dicts, lists and scalars, all defaults spelled out."""
     return msgspec.json.decode(canonical(value))
 
@@ -287,7 +287,7 @@ def convert(raw: object, kind: type[T], source: str) -> T:
         raise in_source(source, _fault(raw, kind, "") or refusal("", str(error))) from None
 
 
-def _fault(value: object, kind: Any, path: str) -> InvalidInput | None:  # noqa: ANN401
+def _fault(value: object, kind: Any, path: str) -> InvalidInput | None:
     """What is wrong inside `value`, deepest first; msgspec's own paths leave out the names."""
     kind = _meant(kind, value)
     inner: Iterable[InvalidInput | None] = ()
@@ -303,7 +303,7 @@ def _fault(value: object, kind: Any, path: str) -> InvalidInput | None:  # noqa:
     return found or _fault_of_whole(value, kind, path)
 
 
-def _meant(kind: Any, value: object) -> Any:  # noqa: ANN401
+def _meant(kind: Any, value: object) -> Any:
     """The type without the members of a union that `value` can't have been meant for."""
     if get_origin(kind) is Annotated:
         return kind
@@ -330,7 +330,7 @@ def _unknown_key(path: str, key: str, known: list[str]) -> InvalidInput:
     return refusal(join(path, key), f"unknown key; {hint}", known)
 
 
-def _fault_of_whole(value: object, kind: Any, path: str) -> InvalidInput | None:  # noqa: ANN401
+def _fault_of_whole(value: object, kind: Any, path: str) -> InvalidInput | None:
     try:
         msgspec.convert(value, kind, dec_hook=_decode_hook)
     except InvalidInput as error:

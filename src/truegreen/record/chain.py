@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -88,16 +88,26 @@ class Anchor:
         mark = marks[-1]
         return Reach(mark.xact, mark.key, mark.events, bytes.fromhex(mark.digest))
 
-    def add(self, reach: Reach, at: int) -> None:
-        """Append a mark, durably; whoever came further in the meantime wins."""
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+    def extend(self, events: Iterable[Event]) -> None:
+        """Mark how far the history has come, durably; who came further meanwhile wins."""
+        before = reach = self.last()
+        at = 0
+        for event in events:
+            reach, at = reach.over(event), event.at
+        if reach.events > before.events:
+            self._append(Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at))
+
+    def _append(self, mark: Mark) -> None:
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+        except OSError as error:
+            message = f"the anchor {self.path} can't be written: {error.strerror}"
+            raise Unavailable(message) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if self.last().events >= reach.events:
-                return
-            mark = Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at)
-            os.write(handle, msgspec.json.encode(mark) + b"\n")
-            os.fsync(handle)
+            if self.last().events < mark.events:
+                os.write(handle, msgspec.json.encode(mark) + b"\n")
+                os.fsync(handle)
         finally:
             os.close(handle)

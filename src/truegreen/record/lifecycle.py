@@ -1,4 +1,4 @@
-"""The edge table and the pure decisions over it: which move follows from an exit, a verdict, a review.
+"""The edge table and the pure decisions over it: what follows from an exit, a verdict, a review.
 
 Nothing here reads a clock or a store. The database's triggers, the docs' tables and the diagram are
 generated from EDGES, so a rule is written once.
@@ -26,7 +26,7 @@ S = TaskStatus
 
 
 class Edge(NamedTuple):
-    """One event, where it may come from, where it leads, and whether truegreen takes it by itself."""
+    """One event: where it may come from, where it leads, whether truegreen takes it by itself."""
 
     move: Move
     sources: tuple[TaskStatus, ...]
@@ -186,7 +186,7 @@ def after_exit(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: B
 
 
 def after_failure(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: Budget) -> Step:
-    """Another attempt while the budget lasts and the policy wants one; the last failure is final."""
+    """Another attempt while the budget lasts and the policy wants it; the last one is final."""
     wanted = detail in policy.retry or reason in policy.retry
     left = budget.attempts + 1 < budget.attempts_max
     return Step(Move.RETRY if wanted and left else Move.FAIL, (Charge.ATTEMPTS,))

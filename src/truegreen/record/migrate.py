@@ -1,7 +1,7 @@
 """Forward-only, checksummed migrations, and the look at every start that nothing has been wrecked.
 
-A migration is one transaction: tables, triggers, its row in `schema_migrations`, and the text of every
-object as the database knows it. A start compares them and refuses a store that is not what it was.
+A migration is one transaction: tables, triggers, its row in `schema_migrations`, and the text of
+every object as the database knows it. A start compares them and refuses what is not what it was.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from truegreen.errors import SchemaMissing, SchemaNewer, SchemaWrecked, TruegreenError
 from truegreen.record import guards
+from truegreen.record.dialects import WORDS
 from truegreen.record.store import SQL_DIR, Row, Store
 
 REPAIR = "truegreen migrate --repair"
@@ -41,7 +42,7 @@ def migrations(dialect: str) -> list[Migration]:
         stem = file.removesuffix(".sql")
         texts = [_read(folder, name) for name in (file, f"{stem}.{dialect}.sql")]
         checksum = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        rendered = "\n".join(texts).format_map(guards.WORDS[dialect])
+        rendered = "\n".join(texts).format_map(WORDS[dialect])
         steps = tuple(s.strip() for s in _STATEMENT_END.split(rendered + "\n") if _is_code(s))
         found.append(Migration(int(match[1]), match[2], checksum, steps))
     return found
@@ -89,7 +90,7 @@ def inspect(store: Store) -> State:
         return State(0, steps[-1].version, ())
     with store.snapshot() as tx:
         applied = tx.all("schema_migrations")
-        recorded = dict(tx.all("schema_objects"))
+        recorded: dict[str, str] = dict(tx.all("schema_objects"))
     version = max((row[0] for row in applied), default=0)
     if version > steps[-1].version:
         return State(version, steps[-1].version, ())
@@ -167,22 +168,20 @@ def ensure(store: Store) -> None:
 
 
 def _recorded(store: Store, step: Migration) -> list[str]:
-    now = guards.WORDS[store.dialect]["now"]
-    return [
-        "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES"
-        f" ({step.version}, '{step.name}', '{step.checksum}', {now})",
-        *_sealed(store),
-    ]
+    now = WORDS[store.dialect]["now"]
+    row = f"{step.version}, '{step.name}', '{step.checksum}', {now}"
+    applied = "INSERT INTO schema_migrations (version, name, checksum, applied_at)"
+    return [f"{applied} VALUES ({row})", *_sealed(store)]
 
 
 def _sealed(store: Store) -> list[str]:
     """Set the triggers, then write down what now stands in the database."""
+    digest = _guards_digest(store.dialect)
     return [
         *_guards(store.dialect),
         "DELETE FROM schema_objects",
         f"INSERT INTO schema_objects (name, definition) {store.catalog}",
-        "INSERT INTO schema_objects (name, definition) VALUES"
-        f" ('guards', '{_guards_digest(store.dialect)}')",
+        f"INSERT INTO schema_objects (name, definition) VALUES ('guards', '{digest}')",
     ]
 
 

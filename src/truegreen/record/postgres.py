@@ -1,4 +1,4 @@
-"""The PostgreSQL driver: psycopg 3, row locks, statements in a pipeline, no guess about a cut commit.
+"""The PostgreSQL driver: psycopg 3, row locks, pipelined statements, no guess about a cut commit.
 
 The only module that imports psycopg. It knows statements by name and nothing of what they mean.
 """

@@ -112,19 +112,19 @@ class SqliteTx:
 
     def one(self, query: str, /, **values: object) -> Row | None:
         """The first row of a named query."""
-        return self._execute(self._queries[query], values).fetchone()  # type: ignore[no-any-return,arg-type]
+        return self._execute(self._queries[query], values).fetchone()
 
     def all(self, query: str, /, **values: object) -> list[Row]:
         """Every row of a named query."""
-        return self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+        return self._execute(self._queries[query], values).fetchall()
 
     def run(self, query: str, /, **values: object) -> None:
         """A named write."""
-        self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+        self._execute(self._queries[query], values).fetchall()
 
     def hit(self, query: str, /, **values: object) -> Hit:
         """A guarded write that must meet exactly one row."""
-        rows = self._execute(self._queries[query], values).fetchall()  # type: ignore[arg-type]
+        rows = self._execute(self._queries[query], values).fetchall()
         if len(rows) != 1:
             message = f"{query} met {len(rows)} rows: what it names is no longer true"
             raise Stale(message, query=query)
@@ -201,7 +201,8 @@ class SqliteStore:
     def objects(self) -> dict[str, str]:
         """What the catalog finds now."""
         with self._lent() as connection:
-            return dict(connection.execute(self.catalog).fetchall())
+            rows = connection.execute(self.catalog).fetchall()
+        return {str(name): str(text) for name, text in rows}
 
     def settings(self) -> dict[str, str]:
         """Version, journal and synchronous mode as the connection really has them."""
@@ -220,7 +221,7 @@ class SqliteStore:
         with self._lent() as connection:
             rows = connection.execute("PRAGMA integrity_check").fetchall()
             orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
-        return [row[0] for row in rows if row[0] != "ok"] + [
+        return [str(row[0]) for row in rows if row[0] != "ok"] + [
             f"{table} row {key} points to a missing {parent}" for table, key, parent, _ in orphans
         ]
 

@@ -1,14 +1,17 @@
-"""The one door: every change of state is a verb of the Ledger, one transaction each, with its event."""
+"""The one door: every change of state is a verb of the Ledger, one transaction with its event."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from truegreen.record import migrate
+from truegreen.record.chain import Anchor, Reach
 from truegreen.record.ledger.agents import Agents
 from truegreen.record.ledger.approvals import Approvals
 from truegreen.record.ledger.endings import Endings, Termination
 from truegreen.record.ledger.inbox import Inbox
 from truegreen.record.ledger.leases import Leases, Overdue
-from truegreen.record.ledger.reads import Dossier, Filter, Page, Reads
+from truegreen.record.ledger.reads import Dossier, Filter, Page, Reads, Told
 from truegreen.record.ledger.runs import Start
 from truegreen.record.ledger.verdicts import Verdicts
 from truegreen.record.store import Store, open_store
@@ -19,17 +22,33 @@ __all__ = ["Dossier", "Filter", "Ledger", "Overdue", "Page", "Start", "Terminati
 class Ledger(Verdicts, Leases, Approvals, Endings, Agents, Inbox, Reads):
     """What is true, and the only way to change it."""
 
+    def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
+        """`anchor` is where the head of the history is marked outside the store."""
+        super().__init__(store)
+        self.anchor = anchor
+
     @property
     def store(self) -> Store:
         """The database underneath, for migration, backup and the doctor."""
         return self._store
+
+    def mark(self) -> None:
+        """Anchor the history as it stands now, outside the store."""
+        if self.anchor:
+            self.anchor.extend(told.event for told in self._since(self.anchor.last()))
+
+    def _since(self, reach: Reach) -> Iterator[Told]:
+        while page := self.feed((reach.xact, reach.key)):
+            yield from page
+            last = page[-1].event
+            reach = reach._replace(xact=last.xact, key=last.key)
 
     def close(self) -> None:
         """Give the connections back."""
         self._store.close()
 
 
-def open_ledger(url: str) -> Ledger:
+def open_ledger(url: str, *, anchor: str | None = None) -> Ledger:
     """The ledger of a store: an empty one is created, a wrecked one refused."""
     store = open_store(url)
     try:
@@ -37,4 +56,4 @@ def open_ledger(url: str) -> Ledger:
     except BaseException:
         store.close()
         raise
-    return Ledger(store)
+    return Ledger(store, Anchor(anchor) if anchor else None)

@@ -1,4 +1,4 @@
-"""Verbs about agents as conversations: register, message; and about tokens: mint, revoke, know again."""
+"""Verbs about agents as conversations (register, send) and tokens (mint, revoke, know again)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from truegreen.contract import checked
 from truegreen.errors import InvalidInput, KeyReused, NotFound, Terminated, Unauthenticated
 from truegreen.facts import Actor, Ticket
 from truegreen.model import AgentStatus, Disposition, Note, Role
-from truegreen.record.ledger.desk import Desk, Entry, new_id
+from truegreen.record.ids import new_id
+from truegreen.record.ledger.desk import Desk, Entry
 from truegreen.record.rows import Agent, Message, Token, read
 from truegreen.record.store import Tx
 

@@ -1,15 +1,15 @@
 """The desk that every verb works at: one transaction, one event, one guarded write, one answer.
 
-`_do` runs a verb and looks up, never guesses, what became of a commit that was cut. `_move` and `_note`
-are the only way to a task's row. What is refused as late or conflicting is kept as evidence.
+`_do` runs a verb and looks up, never guesses, what became of a commit that was cut. `_move` and
+`_note` are the only way to a task's row. What is refused as late or conflicting is kept.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -31,7 +31,6 @@ from truegreen.errors import (
 from truegreen.facts import Actor, Ticket
 from truegreen.model import (
     CELLS,
-    NOISE_BITS,
     AgentStatus,
     Cell,
     EventLevel,
@@ -40,9 +39,9 @@ from truegreen.model import (
     Role,
     Severity,
     TaskStatus,
-    make_id,
 )
 from truegreen.record.chain import GENESIS, seal
+from truegreen.record.ids import new_id
 from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Budget, Policy, Step, decide
 from truegreen.record.rows import Agent, Event, Run, Task, read
 from truegreen.record.store import Again, Hit, Row, Store, Tx
@@ -75,19 +74,13 @@ def to_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def new_id(kind: str, at: int) -> str:
-    """A fresh typed id."""
-    noise = int.from_bytes(os.urandom(6)) & ((1 << NOISE_BITS) - 1)
-    return make_id(kind, at, noise)
-
-
 class Entry(NamedTuple):
     """What an event says beside the move itself."""
 
     actor: Actor
     reason: str = ""
     run: str | None = None
-    data: dict[str, Any] = {}
+    data: Mapping[str, Any] = MappingProxyType({})
     level: EventLevel = EventLevel.INFO
     key: str | None = None
 
@@ -156,7 +149,7 @@ class Desk:
     # -- transactions ---------------------------------------------------------------------------
 
     def _do(self, act: Act[T]) -> T:
-        """Carry out a verb in one transaction; a cut commit is looked up, a lost race done again."""
+        """Carry out a verb in one transaction; a cut commit is looked up, a lost race redone."""
         failure: TruegreenError | None = None
         for attempt in range(_TRIES):
             if attempt:
@@ -359,8 +352,9 @@ class Desk:
         edge: tuple[TaskStatus | None, TaskStatus | None],
     ) -> bytes:
         """Append an event to its chain; says the chain's new head."""
+        event_id = new_id("evt", tx.now)
         values = {
-            "id": new_id("evt", tx.now),
+            "id": event_id,
             "run_id": entry.run,
             "revision": link.revision,
             "at": tx.now,
@@ -376,7 +370,7 @@ class Desk:
         }
         head = seal(link.head, link.task_id, values)
         tx.run("insert_event", task_key=link.task_key, hash=head, **values)
-        tx.events.append(values["id"])
+        tx.events.append(event_id)
         return head
 
     # -- what follows from a move ---------------------------------------------------------------

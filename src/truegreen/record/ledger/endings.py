@@ -1,7 +1,7 @@
 """Verbs that end things from outside: cancel, and terminate, which nothing survives.
 
-The transaction only makes it true: fence raised, run closed, agents and tokens dead, task sealed. Who
-has processes to kill reads them from the answer, after the commit.
+The transaction only makes it true: fence raised, run closed, agents and tokens dead, task sealed.
+Who has processes to kill reads them from the answer, after the commit.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Endings(Desk):
     def _end(
         self, tx: Tx, task: Task, move: Move, entry: Entry, **changes: Any
     ) -> tuple[Hit, list[str]]:
-        """Move a task to its end from outside; a live run is closed, an unjudged one stays unjudged."""
+        """Move a task to its end from outside; a live run is closed, an unjudged one stays so."""
         ended = RunStatus.TERMINATED if move is Move.TERMINATE else RunStatus.STOPPED
         detail = ExitDetail.TERMINATED if move is Move.TERMINATE else ExitDetail.CANCELED
         row = tx.one("latest_locked", key=task.key)

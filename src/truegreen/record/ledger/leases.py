@@ -69,7 +69,7 @@ class Leases(Runs):
         detail: ExitDetail = ExitDetail.PROCESS_LOST,
         actor: Actor = SYSTEM,
     ) -> Task:
-        """A suspect's process is gone: fence it off and end its run as lost. Never towards green."""
+        """A suspect's process is gone: fence it off, end its run as lost. Never towards green."""
         self._may(actor, "supervise")
         lost = Exit(
             status=RunStatus.LOST,
@@ -90,7 +90,7 @@ class Leases(Runs):
     def adopt(
         self, overdue: Overdue, *, holder: str, lease_seconds: float = LEASE_SECONDS
     ) -> Ticket:
-        """Take over from a supervisor that fell silent; its lease token is worth nothing any more."""
+        """Take over from a supervisor that fell silent; its lease token is worth nothing now."""
 
         def act(tx: Tx) -> Callable[[], Ticket]:
             work = self._silent(tx, overdue)

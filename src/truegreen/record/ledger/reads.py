@@ -1,4 +1,4 @@
-"""What can be asked: pages, one task, the matrix, events, the inbox. Nothing here changes anything."""
+"""What can be asked: pages, one task, the matrix, events, the inbox. Nothing here changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
-from truegreen.model import ID_LENGTH, AgentStatus, Cell, ExitReason, TaskStatus
+from truegreen.model import AgentStatus, Cell, ExitReason, TaskStatus
+from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.rows import (
     Agent,
@@ -40,6 +41,9 @@ class Filter(NamedTuple):
     role: str | None = None
     agent: str | None = None
     search: str | None = None
+
+
+EVERYTHING = Filter()
 
 
 class Page(NamedTuple):
@@ -144,7 +148,7 @@ class Reads(Desk):
         return read(Run, row[:-1]), str(row[-1])
 
     def page(
-        self, where: Filter = Filter(), *, limit: int = PAGE, after: str | None = None
+        self, where: Filter = EVERYTHING, *, limit: int = PAGE, after: str | None = None
     ) -> Page:
         """Tasks by filters: silent failures first, then the newest."""
         if not 1 <= limit <= LONGEST_PAGE:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from truegreen.contract import checked
@@ -29,6 +30,7 @@ from truegreen.model import (
     TaskStatus,
     cell_of,
 )
+from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
     REASON_LIMIT,
     Desk,
@@ -36,7 +38,6 @@ from truegreen.record.ledger.desk import (
     Work,
     budget_of,
     charged,
-    new_id,
     to_json,
 )
 from truegreen.record.lifecycle import Step, after_exit
@@ -59,7 +60,7 @@ class Start(NamedTuple):
     agent: str | None = None
     isolation: str = ""
     base_digest: str = ""
-    facts: dict[str, Any] = {}
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class Runs(Desk):
@@ -122,7 +123,7 @@ class Runs(Desk):
             agent_key=agent_key,
             isolation=start.isolation,
             base_digest=start.base_digest,
-            facts=to_json(start.facts),
+            facts=to_json(dict(start.facts)),
             now=tx.now,
         )
         tx.run(
@@ -265,7 +266,7 @@ class Runs(Desk):
     def _end_run(
         self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
     ) -> Hit:
-        """Close a run and take its task along; `raised` lifts the fence against who may still live."""
+        """Close a run and take its task along; `raised` lifts the fence against survivors."""
         step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
         verdict = _first_verdict(step, ended.detail) if move else Outcome.PENDING
         cell = cell_of(ended.status, ended.reason, verdict)
@@ -314,7 +315,7 @@ class Runs(Desk):
     ) -> Hit:
         """Take the step that an exit leads to, and see to lease and inbox."""
         if step.charges:
-            entry = entry._replace(data=entry.data | {"charged": list(step.charges)})
+            entry = entry._replace(data={**entry.data, "charged": list(step.charges)})
         deferred = not_before if step.move is Move.RETRY else 0
         hit = self._move(
             tx,

@@ -10,7 +10,8 @@ from truegreen.errors import BudgetSpent, InvalidInput
 from truegreen.facts import Actor
 from truegreen.model import Mode, Move, Note, Outcome
 from truegreen.record.chain import GENESIS
-from truegreen.record.ledger.desk import Desk, Entry, Link, new_id
+from truegreen.record.ids import new_id
+from truegreen.record.ledger.desk import Desk, Entry, Link
 from truegreen.record.lifecycle import TARGETS
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Hit, Tx
@@ -124,7 +125,10 @@ class Tasks(Desk):
             if self._done_before(tx, entry.key, (wanted,), task_id):
                 return lambda: task
             changes = _reset(task) if wanted is Move.REOPEN else _paid(task, more)
-            data = {"mode": mode or task.mode, "attempts": [changes["attempts"], task.attempts_max]}
+            data: dict[str, Any] = {
+                "mode": mode or task.mode,
+                "attempts": [changes["attempts"], task.attempts_max],
+            }
             if more:
                 data["more_attempts"] = more
             if task.acceptance:

@@ -1,7 +1,7 @@
 """Verbs about what was found: findings, the verdict, the QA chain, a person's review.
 
-The record does not take anybody's word for green: `judge` looks at the findings itself, and refuses a
-pass that they don't carry.
+The record takes nobody's word for green: `judge` looks at the findings itself, and refuses a pass
+that they don't carry.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from truegreen.model import (
     TaskStatus,
     cell_of,
 )
+from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
     REASON_LIMIT,
     Entry,
     Work,
     budget_of,
     charged,
-    new_id,
     to_json,
 )
 from truegreen.record.ledger.tasks import Tasks
@@ -106,7 +106,7 @@ class Verdicts(Tasks):
     def judge(
         self, ticket: Ticket, verdict: Verdict, *, actor: Actor = SYSTEM, key: str | None = None
     ) -> Task:
-        """Conclude a run. Green needs findings that carry it; everything else is a person's or red."""
+        """Conclude a run. Green needs findings that carry it; the rest is a person's, or red."""
         self._may(actor, "judge")
         reason = checked(verdict.reason, "reason", REASON_LIMIT)
 
@@ -146,7 +146,11 @@ class Verdicts(Tasks):
         run, task = work.run, work.task
         reason = run.exit_reason or ExitReason.UNKNOWN
         cell = cell_of(run.status, reason, verdict.outcome)
-        data = {"verdict": verdict.outcome, "level": verdict.level, "digest": verdict.digest}
+        data: dict[str, Any] = {
+            "verdict": verdict.outcome,
+            "level": verdict.level,
+            "digest": verdict.digest,
+        }
         if step.charges:
             data["charged"] = list(step.charges)
         changes: dict[str, Any] = {"verdict": verdict.outcome, "cell": cell, **badges}
@@ -195,7 +199,7 @@ class Verdicts(Tasks):
         return str(row[-1])
 
     def record_qa(self, ticket: Ticket, finding: Finding, *, actor: Actor = SYSTEM) -> Task:
-        """A QA agent's verdict about the task that it reviewed; `ticket` is of the QA task's run."""
+        """A QA agent's verdict about the task that it reviewed; `ticket` is the QA run's own."""
         self._may(actor, "find")
 
         def act(tx: Tx) -> Callable[[], Task]:

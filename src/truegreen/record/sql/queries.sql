@@ -459,5 +459,6 @@ SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks
 
 -- name: ghosts
 -- Unfinished runs that nobody holds a lease of.
-SELECT runs.id FROM runs LEFT JOIN leases ON leases.run_key = runs.key
+SELECT runs.id, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN leases ON leases.run_key = runs.key
   WHERE runs.exit_reason IS NULL AND leases.run_key IS NULL ORDER BY runs.key LIMIT 100;
