@@ -248,6 +248,53 @@ def test_a_gate_has_what_its_kind_needs_and_nothing_that_its_kind_ignores(kind):
             Gate(kind=kind, **needed, **{key: FILLED[key]})
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "magic"}, "kind: expected one of"),
+        ({"before": "never"}, "before: expected one of"),
+        ({"tampering": "shrug"}, "tampering: expected one of"),
+        ({"command": ("",)}, r"command\[0\]: is empty"),
+        ({"kind": "http", "url": "x", "status": 99}, "status: expected a number from 100 to 599"),
+        ({"kind": "http", "url": "x\0"}, "url: contains a NUL byte"),
+        ({"kind": "json", "path": "x" * 4097}, "path: has 4097 bytes"),
+        ({"protect": ("a\0",)}, r"protect\[0\]: contains a NUL byte"),
+        ({"env": {"A": "\0"}}, "env.A: contains a NUL byte"),
+        ({"env": {"A=B": ""}}, "env: .* is no name"),
+        ({"timeout": 600}, "timeout: expected a Duration"),
+        ({"timeout": Duration(0)}, "timeout: expected a duration"),
+    ],
+)
+def test_a_gate_made_in_python_is_checked_like_one_that_is_read(fields, message):
+    command = {} if "kind" in fields else {"command": ("x",)}
+    with pytest.raises(InvalidInput, match=f"^{message}"):
+        Gate(**{**command, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"command": ("x", "\0")}, r"command\[1\]: contains a NUL byte"),
+        ({"model": "\0"}, "model: contains a NUL byte"),
+        ({"model": "m", "band": 1.5}, "band: expected a number from 0"),
+        ({"model": "m", "band": float("nan")}, "band: "),
+        ({"model": "m", "timeout": 5}, "timeout: expected a Duration"),
+    ],
+)
+def test_an_evaluator_made_in_python_is_checked_like_one_that_is_read(fields, message):
+    with pytest.raises(InvalidInput, match=f"^{message}"):
+        Evaluator(**fields)
+
+
+def test_durations_may_be_written_as_text_in_python_too():
+    text: Any = "1h30m"
+    assert Gate(command=("x",), timeout=text).timeout == 5_400_000_000
+    assert Evaluator(model="m", timeout=text).timeout == 5_400_000_000
+    caps = Caps(time=text, idle=text)
+    assert (caps.time, caps.idle) == (5_400_000_000, 5_400_000_000)
+    assert caps == Caps(time=Duration(5_400_000_000), idle=Duration(5_400_000_000))
+
+
 def test_a_gate_is_careful_by_default():
     gate = Gate(command=("x",))
     assert (gate.required, gate.network, gate.tampering) == (True, False, "restore")

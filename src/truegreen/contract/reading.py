@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct, UnsetType
@@ -216,8 +216,6 @@ def _microseconds_of_text(text: str) -> int:
 
 def duration_field(value: object, what: str) -> Duration:
     """For values made in Python: a bare number is refused, because nobody could tell its unit."""
-    if isinstance(value, Duration) and value > 0:
-        return value
     if isinstance(value, Duration | str):
         return parse_duration(value, what)
     raise refusal(what, f"expected a Duration or text such as 15m; got {shown(value)}")
@@ -305,8 +303,6 @@ def _fault(value: object, kind: Any, path: str) -> InvalidInput | None:
 
 def _meant(kind: Any, value: object) -> Any:
     """The type without the members of a union that `value` can't have been meant for."""
-    if get_origin(kind) is Annotated:
-        return kind
     absent = {UnsetType} if value is None else {UnsetType, type(None)}
     members = tuple(member for member in get_args(kind) if member not in absent)
     return kind if len(members) == len(get_args(kind)) else Union[members]  # noqa: UP007 - made here

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from truegreen.model import Move
-from truegreen.record.dialects import WORDS, listed
+from truegreen.record.dialects import WORDS, among
 from truegreen.record.lifecycle import AGENT_EDGES, EDGES, TARGETS
 
 DATABASE_ACTOR = "system:database"
@@ -40,9 +40,18 @@ def _changed(*columns: str) -> str:
     return " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in columns)
 
 
-_STEPS = listed(dict.fromkeys(f"{source}>{target}" for (source, _), target in TARGETS.items()))
-_EDGES = listed(f"{edge.move}:{source}>{edge.target}" for edge in EDGES for source in edge.sources)
-_AGENT_STEPS = listed(f"{a}>{b}" for a, targets in AGENT_EDGES.items() for b in sorted(targets))
+_STEP = among(
+    "OLD.status || '>' || NEW.status",
+    dict.fromkeys(f"{source}>{target}" for (source, _), target in TARGETS.items()),
+)
+_EDGE = among(
+    "NEW.event || ':' || NEW.from_status || '>' || NEW.to_status",
+    (f"{edge.move}:{source}>{edge.target}" for edge in EDGES for source in edge.sources),
+)
+_AGENT_STEP = among(
+    "OLD.status || '>' || NEW.status",
+    (f"{a}>{b}" for a, targets in AGENT_EDGES.items() for b in sorted(targets)),
+)
 _THE_TASK = "SELECT 1 FROM tasks t WHERE t.key = NEW.task_key"
 _RAW_BLOCK = "NEW.status = 'blocked' AND OLD.status <> 'blocked' AND NEW.revision = OLD.revision"
 
@@ -55,8 +64,10 @@ _TASKS = (
             Rule(
                 "illegal_move",
                 "NEW.status <> 'queued' OR NEW.revision <> 1 OR NEW.exit_reason IS NOT NULL"
-                " OR NEW.sealed_at IS NOT NULL OR NEW.rescued <> 0 OR NEW.overridden <> 0",
-                "a task begins queued, without an exit, a seal or a badge",
+                " OR NEW.sealed_at IS NOT NULL OR NEW.rescued <> 0 OR NEW.overridden <> 0"
+                " OR NEW.verdict <> 'unknown' OR NEW.cell IS NOT NULL"
+                " OR NEW.acceptance IS NOT NULL",
+                "a task begins queued, without an exit, a verdict, a seal or a badge",
             ),
             Rule(
                 "illegal_move",
@@ -98,7 +109,7 @@ _TASKS = (
             ),
             Rule(
                 "illegal_move",
-                f"NEW.status <> OLD.status AND OLD.status || '>' || NEW.status NOT IN ({_STEPS})",
+                f"NEW.status <> OLD.status AND NOT ({_STEP})",
                 "no edge leads from the old status to the new one",
             ),
             Rule(
@@ -108,11 +119,23 @@ _TASKS = (
             ),
             Rule(
                 "forbidden",
-                f"NEW.revision = OLD.revision AND NOT ({_RAW_BLOCK}) AND ("
+                # A block by hand may bring its reason along, and nothing else.
+                f"NEW.revision = OLD.revision AND ((NOT ({_RAW_BLOCK}) AND ("
+                + _changed("status", "exit_reason", "exit_detail")
+                + ")) OR "
                 + _changed(
-                    *("status", "exit_reason", "exit_detail", "verdict", "cell", "rescued"),
-                    *("overridden", "sealed_at", "fence", "acceptance", "attempts", "deferrals"),
-                    *("qa_rounds", "attempts_max", "deferrals_max", "qa_rounds_max", "mode"),
+                    *(
+                        "mode",
+                        "run_status",
+                        "verdict",
+                        "cell",
+                        "rescued",
+                        "overridden",
+                        "sealed_at",
+                    ),
+                    *("fence", "head", "attempt", "attempts", "attempts_max", "deferrals"),
+                    *("deferrals_max", "qa_rounds", "qa_rounds_max", "agent_key", "acceptance"),
+                    "settled_at",
                 )
                 + ")",
                 "what is known about a task changes only with its event",
@@ -133,10 +156,12 @@ _TASKS = (
         "tasks",
         "BEFORE UPDATE",
         effects=(
-            ("INSERT INTO events (id, task_key, revision, at, level, event, from_status, to_status,"
-            " actor, reason, fence, data) VALUES ('evt_' || {random_id}, OLD.key,"
-            " OLD.revision + 1, {now}, 'warn', 'block', OLD.status, 'blocked',"
-            f" '{DATABASE_ACTOR}', 'blocked by raw SQL', OLD.fence, '{{{{}}}}')"),
+            (
+                "INSERT INTO events (id, task_key, revision, at, level, event, from_status,"
+                " to_status, actor, reason, fence, data) VALUES ('evt_' || {random_id}, OLD.key,"
+                " OLD.revision + 1, {now}, 'warn', 'block', OLD.status, 'blocked',"
+                f" '{DATABASE_ACTOR}', 'blocked by raw SQL', OLD.fence, '{{{{}}}}')"
+            ),
         ),
         when=_RAW_BLOCK,
     ),
@@ -208,21 +233,20 @@ _EVENTS = (
         (
             Rule(
                 "stale",
-                "NEW.task_key IS NOT NULL AND NEW.event <> 'open' AND NOT EXISTS"
-                f" ({_THE_TASK} AND t.revision = NEW.revision - 1 AND t.fence <= NEW.fence)",
+                "NEW.task_key IS NOT NULL AND (NEW.event <> 'open' OR NEW.revision <> 1)"
+                f" AND NOT EXISTS ({_THE_TASK}"
+                " AND t.revision = NEW.revision - 1 AND t.fence <= NEW.fence)",
                 "the task has moved on: its revision or fence is another",
             ),
             Rule(
                 "illegal_move",
-                f"(NEW.event IN ({listed(Move)})) <> (NEW.from_status IS NOT NULL AND"
-                " NEW.to_status IS NOT NULL)",
+                f"({among('NEW.event', Move)}) <> (NEW.from_status IS NOT NULL)"
+                " OR (NEW.from_status IS NULL) <> (NEW.to_status IS NULL)",
                 "a move names the statuses that it leads from and to, a note names none",
             ),
             Rule(
                 "illegal_move",
-                "NEW.from_status IS NOT NULL AND"
-                " NEW.event || ':' || NEW.from_status || '>' || NEW.to_status"
-                f" NOT IN ({_EDGES})",
+                f"NEW.from_status IS NOT NULL AND NOT ({_EDGE})",
                 "no such edge",
             ),
             Rule(
@@ -238,7 +262,7 @@ _EVENTS = (
             ),
             Rule(
                 "forbidden",
-                f"NEW.hash IS NULL AND NEW.actor <> '{DATABASE_ACTOR}'",
+                f"NEW.hash IS NULL AND (NEW.actor <> '{DATABASE_ACTOR}' OR NEW.event <> 'block')",
                 "an event carries its hash",
             ),
         ),
@@ -253,7 +277,7 @@ _RUNS = (
         (
             Rule(
                 "stale",
-                "NEW.exit_reason IS NULL AND NOT EXISTS"
+                "NEW.status <> 'missed' AND NOT EXISTS"
                 f" ({_THE_TASK} AND t.status = 'running' AND t.fence = NEW.fence)",
                 "a run begins under the fence of its running task",
             ),
@@ -266,7 +290,9 @@ _RUNS = (
         (
             Rule(
                 "forbidden",
-                _changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key"),
+                _changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key")
+                + " OR "
+                + _changed("base_digest", "isolation"),
                 "the identity of a run is frozen",
             ),
             Rule(
@@ -274,7 +300,7 @@ _RUNS = (
                 "OLD.exit_reason IS NOT NULL AND ("
                 + _changed("status", "exit_reason", "exit_detail", "exit_code", "signal")
                 + " OR "
-                + _changed("ended_by", "ended_at", "usage")
+                + _changed("ended_by", "ended_at", "usage", "digest")
                 + ")",
                 "the first exit reason won; an ended run stays as it ended",
             ),
@@ -308,8 +334,7 @@ _PEOPLE = (
             ),
             Rule(
                 "illegal_move",
-                "NEW.status <> OLD.status AND OLD.status || '>' || NEW.status"
-                f" NOT IN ({_AGENT_STEPS})",
+                f"NEW.status <> OLD.status AND NOT ({_AGENT_STEP})",
                 "no edge leads between these statuses of an agent",
             ),
             Rule(
@@ -339,7 +364,9 @@ _PEOPLE = (
         (
             Rule(
                 "forbidden",
-                _changed("key", "id", "role", "digest", "task_key", "run_key", "fence")
+                _changed("key", "id", "role", "digest", "task_key", "run_key", "fence", "name")
+                + " OR "
+                + _changed("created_at", "expires_at")
                 + " OR OLD.revoked_at IS NOT NULL",
                 "a token can only be revoked, once",
             ),
@@ -354,19 +381,62 @@ def _append_only(table: str, moments: tuple[str, ...]) -> Iterator[Guard]:
         yield Guard(f"{table}_no_{moment.lower()}", table, f"BEFORE {moment}", (rule,))
 
 
+_KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals")
+_APPENDED = ("events", "claims", "findings")
+
 GUARDS: tuple[Guard, ...] = (
     *_TASKS,
     *_COUNTS,
     *_EVENTS,
     *_RUNS,
     *_PEOPLE,
-    *(g for t in ("events", "claims", "findings") for g in _append_only(t, ("UPDATE", "DELETE"))),
-    *(
-        g
-        for t in ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals")
-        for g in _append_only(t, ("DELETE",))
-    ),
+    *(g for t in _APPENDED for g in _append_only(t, ("UPDATE", "DELETE"))),
+    *(g for t in _KEPT for g in _append_only(t, ("DELETE",))),
 )
+
+_SAME: dict[str, tuple[str, ...]] = {
+    "tasks": ("id = NEW.id", "qa_of_key = NEW.qa_of_key AND settled_at IS NULL"),
+    "runs": (
+        "id = NEW.id",
+        "task_key = NEW.task_key AND attempt = NEW.attempt",
+        "task_key = NEW.task_key AND exit_reason IS NULL AND NEW.exit_reason IS NULL",
+    ),
+    "events": (
+        "id = NEW.id",
+        "idempotency_key = NEW.idempotency_key",
+        "task_key = NEW.task_key AND revision = NEW.revision",
+        "task_key IS NULL AND NEW.task_key IS NULL AND revision = NEW.revision",
+    ),
+    "claims": (),
+    "findings": ("id = NEW.id",),
+    "agents": ("id = NEW.id",),
+    "messages": ("id = NEW.id", "idempotency_key = NEW.idempotency_key"),
+    "tokens": ("id = NEW.id", "digest = NEW.digest"),
+}
+"""Which rows a new one could push out, each by its own index."""
+
+
+def _in_the_way(table: str, same: tuple[str, ...]) -> str:
+    rows = (f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in ("key = NEW.key", *same))
+    return " OR ".join(rows)
+
+
+IRREPLACEABLE: tuple[Guard, ...] = tuple(
+    Guard(
+        f"{table}_no_replace",
+        table,
+        "BEFORE INSERT",
+        (
+            Rule(
+                "forbidden",
+                _in_the_way(table, same),
+                f"{table} are kept: replace is refused",
+            ),
+        ),
+    )
+    for table, same in _SAME.items()
+)
+"""SQLite's INSERT OR REPLACE deletes what is in its way without asking the triggers on DELETE."""
 
 SEARCH = Guard(
     "tasks_searched",
@@ -380,7 +450,7 @@ SEARCH = Guard(
 def render_sqlite() -> list[str]:
     """The triggers for SQLite; dropped and made anew by every migration."""
     statements = []
-    for guard in (*GUARDS, SEARCH):
+    for guard in (*GUARDS, *IRREPLACEABLE, SEARCH):
         body = [
             f"SELECT RAISE(ABORT, 'truegreen/{rule.code}: {rule.message}') WHERE {rule.condition}"
             for rule in guard.rules
@@ -413,8 +483,10 @@ def render_postgres() -> list[str]:
             + "\n  ".join(body)
             + f"\n  RETURN {result};\nEND $guard$",
             f"DROP TRIGGER IF EXISTS {guard.name} ON {guard.table}",
-            (f"CREATE TRIGGER {guard.name} {guard.moment} ON {guard.table}"
-            f" FOR EACH ROW{when} EXECUTE FUNCTION truegreen_{guard.name}()"),
+            (
+                f"CREATE TRIGGER {guard.name} {guard.moment} ON {guard.table}"
+                f" FOR EACH ROW{when} EXECUTE FUNCTION truegreen_{guard.name}()"
+            ),
         ]
     return statements + _no_truncate()
 
@@ -426,10 +498,12 @@ def _no_truncate() -> list[str]:
         " MESSAGE = 'truegreen/forbidden: the record is kept: truncate is refused'; END $guard$"
     )
     statements = [function]
-    for table in ("events", "claims", "findings", "tasks", "runs"):
+    for table in (*_APPENDED, *_KEPT):
         statements += [
             f"DROP TRIGGER IF EXISTS {table}_no_truncate ON {table}",
-            (f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}"
-            " FOR EACH STATEMENT EXECUTE FUNCTION truegreen_no_truncate()"),
+            (
+                f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}"
+                " FOR EACH STATEMENT EXECUTE FUNCTION truegreen_no_truncate()"
+            ),
         ]
     return statements

@@ -236,7 +236,8 @@ def after_rejection(judged: Judged, policy: Policy, budget: Budget) -> Step:
     if judged.status is not S.PENDING_QA:
         return step
     spent = budget.qa_rounds + 1 >= budget.qa_rounds_max
-    return Step(Move.FAIL if spent else step.move, (*step.charges, Charge.QA_ROUNDS))
+    rounds = (Charge.QA_ROUNDS,) if budget.qa_rounds < budget.qa_rounds_max else ()
+    return Step(Move.FAIL if spent else step.move, (*step.charges, *rounds))
 
 
 VERB_ROLES: dict[str, frozenset[Role]] = {

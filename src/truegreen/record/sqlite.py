@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import apsw
@@ -112,7 +112,9 @@ class SqliteTx:
 
     def one(self, query: str, /, **values: object) -> Row | None:
         """The first row of a named query."""
-        return self._execute(self._queries[query], values).fetchone()
+        # To the end, not fetchone(): a statement that is dropped half-way is prepared anew next time.
+        rows = self._execute(self._queries[query], values).fetchall()
+        return rows[0] if rows else None
 
     def all(self, query: str, /, **values: object) -> list[Row]:
         """Every row of a named query."""
@@ -166,7 +168,7 @@ class SqliteStore:
     def transaction(self) -> Iterator[SqliteTx]:
         """BEGIN IMMEDIATE … COMMIT; everything or nothing, on the disk when it returns."""
         with self._lent() as connection, self._writing:
-            self._begin(connection)
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 yield SqliteTx(connection, self)
                 connection.execute("COMMIT")
@@ -188,7 +190,7 @@ class SqliteStore:
     def script(self, statements: list[str]) -> None:
         """Run statements in one transaction."""
         with self._lent() as connection, self._writing:
-            self._begin(connection)
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 for statement in statements:
                     connection.execute(statement)
@@ -218,9 +220,17 @@ class SqliteStore:
 
     def integrity(self) -> list[str]:
         """PRAGMA integrity_check and foreign_key_check, without the word ok."""
-        with self._lent() as connection:
-            rows = connection.execute("PRAGMA integrity_check").fetchall()
-            orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+        # On a connection of its own: a used one checks the search index against what it remembers
+        # of it, and takes other processes' writes for corruption.
+        try:
+            connection = self._connect()
+            try:
+                rows = connection.execute("PRAGMA integrity_check").fetchall()
+                orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise translated(error) from error
         return [str(row[0]) for row in rows if row[0] != "ok"] + [
             f"{table} row {key} points to a missing {parent}" for table, key, parent, _ in orphans
         ]
@@ -257,25 +267,32 @@ class SqliteStore:
             raise
         self._pool.give(connection)
 
-    def _begin(self, connection: apsw.Connection) -> None:
-        # Short random waits instead of SQLite's growing ones: with its own time-out alone one of
-        # eight writers starved for seconds.
-        deadline = time.monotonic() + self.busy_seconds
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
-            else:
-                return
+    def _patience(self) -> Callable[[int], bool]:
+        """Wait for another process in short random steps, for every lock that SQLite asks for.
+
+        With its own growing waits one of eight writers starved for seconds. Reads need it as well:
+        whoever closes the file last holds it alone for a moment.
+        """
+        deadline = 0.0
+
+        def wait(tries: int) -> bool:
+            nonlocal deadline
+            if tries == 0:
+                deadline = time.monotonic() + self.busy_seconds
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
+            return True
+
+        return wait
 
     def _connect(self) -> apsw.Connection:
         self._check_surroundings()
         connection = apsw.Connection(self.path, statementcachesize=200, vfs=self.vfs)
         try:
-            connection.set_busy_timeout(0)
+            connection.set_busy_handler(self._patience())
+            # Otherwise SQLite plans a statement anew for every value that is bound to it.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             self._configure(connection)
         except BaseException:
             connection.close()

@@ -107,10 +107,14 @@ class Store(Protocol):
 class Queries(dict[str, str]):
     """Statements by name; `page+filter_role` is the page with that filter in it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages: dict[str, str] = {}
+
     def __missing__(self, name: str) -> str:
         base, *filters = name.split("+")
         clauses = "".join(f" AND {self[each]}" for each in filters)
-        self[name] = super().__getitem__(base).replace("{filters}", clauses)
+        self[name] = self.pages[base].replace("{filters}", clauses)
         return self[name]
 
 
@@ -138,7 +142,8 @@ def load_queries(fragments: dict[str, str], parameter: str) -> Queries:
     for name, _, statement in _NAMED.findall(text):
         for word, fragment in (_LISTS | fragments).items():
             statement = statement.replace("{" + word + "}", fragment)  # noqa: PLW2901
-        queries[name] = _PARAMETER.sub(parameter, statement.strip())
+        kept = queries.pages if "{filters}" in statement else queries
+        kept[name] = _PARAMETER.sub(parameter, statement.strip())
     return queries
 
 

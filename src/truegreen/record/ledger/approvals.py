@@ -19,6 +19,7 @@ from truegreen.model import (
 )
 from truegreen.record.ledger.desk import REASON_LIMIT, Entry, Work
 from truegreen.record.ledger.runs import Runs
+from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Tx
 
@@ -87,6 +88,8 @@ class Approvals(Runs):
         return self._do(act)
 
     def _paused(self, tx: Tx, task: Task, move: Move) -> Work:
+        if task.sealed_at is not None:
+            decide(task.status, move, sealed=True)
         if task.status is not TaskStatus.AWAITING_APPROVAL:
             message = f"{task.id} waits for no approval (status: {task.status}); {move} is refused"
             raise NotRunning(message, status=task.status)

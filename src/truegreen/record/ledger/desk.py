@@ -319,20 +319,21 @@ class Desk:
         fence = changes.pop("fence", task.fence)
         link = Link(task.key, task.id, task.revision + 1, task.head, fence)
         head = self._event(tx, link, name, entry, (task.status, target) if target else _NOWHERE)
+        guard = {
+            "key": task.key,
+            "status": task.status,
+            "fence": task.fence,
+            "revision": task.revision,
+            "to_head": head,
+            "now": tx.now,
+        }
+        if target is None and not changes and fence == task.fence:
+            return tx.hit("note_task", **guard)
         values = {field: getattr(task, field) for field in _CARRIED}
         values.update(changes)
         values["rescued"], values["overridden"] = int(values["rescued"]), int(values["overridden"])
         return tx.hit(
-            "write_task",
-            **values,
-            key=task.key,
-            status=task.status,
-            fence=task.fence,
-            revision=task.revision,
-            to_status=target or task.status,
-            to_fence=fence,
-            to_head=head,
-            now=tx.now,
+            "write_task", **values, **guard, to_status=target or task.status, to_fence=fence
         )
 
     def _house_note(self, tx: Tx, note: Note, entry: Entry) -> None:

@@ -61,7 +61,8 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
-            if self._done_before(tx, key, (Move.CANCEL,), task_id):
+            canceled = task.status is TaskStatus.CANCELED and task.sealed_at is None
+            if self._done_before(tx, key, (Move.CANCEL,), task_id) or canceled:
                 return lambda: task
             entry = Entry(actor, reason, data={"prior_status": task.status}, key=key)
             hit, _ = self._end(tx, task, Move.CANCEL, entry)
@@ -161,7 +162,15 @@ class Endings(Desk):
 
     @staticmethod
     def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:
-        return [read(Agent, row) for row in tx.all("family", agent=agent, task_key=task_key)]
+        """Agents and descendants, all held. A child that was registered while the query waited for
+        its parent's lock is only seen by the next look; held parents get no further ones.
+        """
+        found: list[Agent] = []
+        while True:
+            rows = tx.all("family", agent=agent, task_key=task_key)
+            if len(rows) == len(found):
+                return found
+            found = [read(Agent, row) for row in rows]
 
     @staticmethod
     def _retire(tx: Tx, family: Iterable[Agent]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from truegreen.errors import Stale
+from truegreen.errors import Stale, Terminated
 from truegreen.facts import SYSTEM, Actor, Exit, Ticket
 from truegreen.model import PARENT, EndedBy, ExitDetail, Note, RunStatus, TaskStatus
 from truegreen.record.ledger.desk import Entry, Work, to_json
@@ -112,6 +112,8 @@ class Leases(Runs):
     def _silent(self, tx: Tx, overdue: Overdue) -> Work:
         """The suspect's work, if nothing has been heard of it since it was found."""
         work = self._work(tx, "work_locked", run=overdue.run)
+        if work.task.sealed_at is not None:
+            raise Terminated(f"{overdue.task} is sealed for ever (status: {work.task.status})")
         row = tx.one("lease", run_key=work.run.key)
         lease = read(Lease, row) if row else None
         if lease is None or lease.token != overdue.lease.token or not _ran_out(lease, tx):

@@ -27,7 +27,6 @@ from truegreen.model import (
     Note,
     Outcome,
     RunStatus,
-    TaskStatus,
     cell_of,
 )
 from truegreen.record.ids import new_id
@@ -40,8 +39,8 @@ from truegreen.record.ledger.desk import (
     charged,
     to_json,
 )
-from truegreen.record.lifecycle import Step, after_exit
-from truegreen.record.rows import Run, Task, read
+from truegreen.record.lifecycle import Step, after_exit, decide
+from truegreen.record.rows import Event, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 LEASE_SECONDS = 60.0
@@ -75,7 +74,7 @@ class Runs(Desk):
         def act(tx: Tx) -> Callable[[], Ticket]:
             task = self._task(tx, task_id)
             if self._done_before(tx, key, (Move.START,), task_id):
-                ticket = self._ticket_again(tx, task)
+                ticket = self._ticket_again(tx, task, key)
             else:
                 ticket = self._start(tx, task, start, Entry(actor, key=key))
             return lambda: ticket
@@ -94,9 +93,10 @@ class Runs(Desk):
         return self._do(act)
 
     def _start(self, tx: Tx, task: Task, start: Start, entry: Entry) -> Ticket:
+        decide(task.status, Move.START, sealed=task.sealed_at is not None)
         if task.attempts >= task.attempts_max:
             raise BudgetSpent(f"{task.id} has used all {task.attempts_max} attempts")
-        if task.not_before > tx.now and task.status is TaskStatus.QUEUED:
+        if task.not_before > tx.now:
             seconds = (task.not_before - tx.now) / 1e6
             raise Refused(f"{task.id} is held back for {seconds:.0f} s", not_before=task.not_before)
         agent_key = self._engage(tx, start.agent)
@@ -154,8 +154,11 @@ class Runs(Desk):
         )
         return agent.key
 
-    def _ticket_again(self, tx: Tx, task: Task) -> Ticket:
-        work = self._work(tx, "latest_locked", key=task.key)
+    def _ticket_again(self, tx: Tx, task: Task, key: str | None) -> Ticket:
+        """The ticket that a key made: never that of a later run, which is somebody else's."""
+        row = tx.one("event_by_key", idempotency_key=key)
+        first = read(Event, row[:-1]).run_id if row else None
+        work = self._work(tx, "work_locked", run=first)
         if work.lease is None:
             raise Stale(f"{work.run.id} was started under this key and has ended", stale="run")
         return Ticket(task.id, work.run.id, task.fence, work.lease)
@@ -187,7 +190,7 @@ class Runs(Desk):
                 return lambda: done
             work = self._live(tx, ticket, actor)
             if not self._claim(tx, work, claim):
-                raise AlreadyDeclared(f"{ticket.run} has declared already; the first one counts")
+                raise _second(ticket)
             hit = self._note(tx, work.task, Note.CLAIM, _claimed(claim, actor, ticket.run, key))
             return lambda: read(Task, hit.row)
 
@@ -217,9 +220,14 @@ class Runs(Desk):
         if budget not in ("reentries", "check_errors"):
             message = f"no budget {budget!r} of a run"
             raise InvalidInput(message, allowed=("reentries", "check_errors"))
+        if limit < 1:
+            raise BudgetSpent(f"{ticket.run} has no {budget} at all", limit=limit)
 
         def act(tx: Tx) -> Callable[[], tuple[int, int]]:
             work = self._held(tx, ticket, actor)
+            for run, *charge, used, most in tx.all("charges_of_task", key=work.task.key):
+                if run == work.run.key and charge == [budget, subject] and used >= most:
+                    raise BudgetSpent(f"{ticket.run} has used {used} of {most} {budget} {subject}")
             row = tx.one(
                 "charge_run",
                 run_key=work.run.key,
@@ -251,17 +259,19 @@ class Runs(Desk):
         self._may(actor, "supervise")
         _check_exit(ended)
 
-        def act(tx: Tx) -> Callable[[], Task]:
+        def act(tx: Tx) -> Callable[[], tuple[Task, bool]]:
             if self._done_before(tx, key, _EXITS, ticket.task):
                 done = self._task(tx, ticket.task)
-                return lambda: done
+                return lambda: (done, False)
             work = self._live(tx, ticket, actor)
-            if claim:
-                self._claim(tx, work, claim)
+            late = claim is not None and not self._claim(tx, work, claim)
             hit = self._end_run(tx, work, ended, Entry(actor, ended.message, key=key), move=move)
-            return lambda: read(Task, hit.row)
+            return lambda: (read(Task, hit.row), late)
 
-        return self._witnessed("end_run", actor, ticket, act, ended)
+        task, late = self._witnessed("end_run", actor, ticket, act, ended)
+        if late:
+            self._keep("declare", actor, ticket, _second(ticket), claim)
+        return task
 
     def _end_run(
         self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
@@ -282,6 +292,7 @@ class Runs(Desk):
         if move:
             hit = self._step(tx, work, step, entry, ended.not_before, facts)
         else:
+            facts["not_before"] = ended.not_before
             hit = self._note(tx, work.task, Note.END, entry, **facts)
         tx.hit(
             "end_run",
@@ -344,7 +355,8 @@ class Runs(Desk):
             verdict = _first_verdict(step, run.exit_detail)
             cell = cell_of(run.status, run.exit_reason, verdict)
             facts = {"verdict": verdict, "cell": cell}
-            hit = self._step(tx, work, step, Entry(actor, run=run.id), 0, facts)
+            entry = Entry(actor, run=run.id)
+            hit = self._step(tx, work, step, entry, work.task.not_before, facts)
             if verdict is not Outcome.PENDING:
                 tx.hit(
                     "judge_run",
@@ -398,6 +410,10 @@ def _exit_data(ended: Exit) -> dict[str, Any]:
         "signal": ended.signal,
         "digest": ended.digest,
     }
+
+
+def _second(ticket: Ticket) -> AlreadyDeclared:
+    return AlreadyDeclared(f"{ticket.run} has declared already; the first one counts")
 
 
 def _claimed(claim: Claim, actor: Actor, run: str, key: str | None) -> Entry:

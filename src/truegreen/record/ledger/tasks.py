@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from truegreen.contract import Contract, contract_digest
-from truegreen.errors import BudgetSpent, InvalidInput
+from truegreen.errors import BudgetSpent, InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
-from truegreen.model import Mode, Move, Note, Outcome
+from truegreen.model import Mode, Move, Note, Outcome, TaskStatus, cell_of
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Desk, Entry, Link
-from truegreen.record.lifecycle import TARGETS
+from truegreen.record.lifecycle import TARGETS, decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Hit, Tx
 
@@ -37,7 +37,7 @@ class Tasks(Desk):
         def act(tx: Tx) -> Callable[[], Task]:
             before = self._done_before(tx, key, (Note.OPEN,))
             if before:
-                first = self._task(tx, before)
+                first = _same(self._task(tx, before), contract)
                 return lambda: first
             above = self._task(tx, parent).key if parent else None
             _, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
@@ -119,15 +119,19 @@ class Tasks(Desk):
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
-            wanted = move
-            if move is Move.RETRY and (task.status, Move.REOPEN) in TARGETS:
-                wanted = Move.REOPEN
-            if self._done_before(tx, entry.key, (wanted,), task_id):
+            moves = (Move.RETRY, Move.REOPEN) if move is Move.RETRY else (move,)
+            if self._done_before(tx, entry.key, moves, task_id):
                 return lambda: task
-            changes = _reset(task) if wanted is Move.REOPEN else _paid(task, more)
+            wanted = next((m for m in moves if (task.status, m) in TARGETS), move)
+            decide(task.status, wanted, sealed=task.sealed_at is not None)
+            if task.status is TaskStatus.RUNNING:
+                raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
+            changes = _reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
+            if wanted is Move.RETRY:
+                changes |= self._left(tx, task)
             data: dict[str, Any] = {
                 "mode": mode or task.mode,
-                "attempts": [changes["attempts"], task.attempts_max],
+                "attempts": [changes["attempts"], changes["attempts_max"]],
             }
             if more:
                 data["more_attempts"] = more
@@ -142,24 +146,56 @@ class Tasks(Desk):
 
         return self._do(act)
 
+    def _left(self, tx: Tx, task: Task) -> dict[str, Any]:
+        """Nobody owns the run that a task is sent away from, and nobody will judge it."""
+        run = self._work(tx, "latest_locked", key=task.key).run
+        tx.run("drop_lease", run_key=run.key)
+        if run.verdict is not Outcome.PENDING or run.exit_reason is None:
+            return {}
+        cell = cell_of(run.status, run.exit_reason, Outcome.UNKNOWN)
+        tx.hit(
+            "judge_run",
+            key=run.key,
+            verdict=Outcome.UNKNOWN,
+            level=None,
+            reason="ended before a verdict",
+            cell=cell,
+            now=tx.now,
+        )
+        return {"verdict": Outcome.UNKNOWN, "cell": cell}
 
-def _reset(task: Task) -> dict[str, Any]:
+
+def _same(first: Task, contract: Contract) -> Task:
+    """The task that a key made, if it made it from this contract."""
+    if first.contract_digest != contract_digest(contract):
+        raise KeyReused(f"the idempotency key was used for another contract: {first.id}")
+    return first
+
+
+def _reset(task: Task, more: int) -> dict[str, Any]:
     """A reopened task starts with a whole budget and without an outcome; badges stay."""
     return {
         "attempts": 0,
         "deferrals": 0,
         "qa_rounds": 0,
-        "attempts_max": task.attempts_max,
+        "attempts_max": _granted(task, more),
         "verdict": Outcome.UNKNOWN,
+        "cell": None,
         "acceptance": None,
     }
 
 
-def _paid(task: Task, more: int) -> dict[str, Any]:
-    """One attempt is charged, and at least one must be left to start."""
+def _granted(task: Task, more: int) -> int:
+    """The limit of a task's attempts with some more of them; it stays finite."""
     limit = task.attempts_max + more
     if more < 0 or limit > MOST_ATTEMPTS:
         raise InvalidInput(f"attempts must stay between 1 and {MOST_ATTEMPTS}")
+    return limit
+
+
+def _paid(task: Task, more: int) -> dict[str, Any]:
+    """One attempt is charged, and at least one must be left to start."""
+    limit = _granted(task, more)
     if task.attempts + 1 >= limit:
         message = (
             f"the budget of {task.id} is spent: {task.attempts} of {task.attempts_max} attempts are"

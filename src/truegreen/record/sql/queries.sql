@@ -50,8 +50,14 @@ INSERT INTO tasks (key, id, title, goal, role, mode, status, revision, head, att
     :contract_digest, :now, :now)
   RETURNING {task};
 
+-- name: note_task
+-- An event that changes nothing else about its task; no index is touched.
+UPDATE tasks SET revision = :revision + 1, head = :to_head, updated_at = :now
+  WHERE key = :key AND status = :status AND fence = :fence AND revision = :revision
+  RETURNING {task};
+
 -- name: write_task
--- The only statement that changes a task. It names the status, fence and revision it comes from.
+-- The only statement that moves a task. It names the status, fence and revision it comes from.
 UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
     exit_detail = :exit_detail, run_status = :run_status, verdict = :verdict, cell = :cell,
     rescued = :rescued, overridden = :overridden, sealed_at = :sealed_at, fence = :to_fence,
@@ -183,11 +189,13 @@ SELECT {finding} FROM findings WHERE findings.run_key = :run_key ORDER BY findin
 
 -- name: findings_of_task
 -- Everything that was found about a task, oldest first.
-SELECT {finding} FROM findings WHERE findings.task_key = :key ORDER BY findings.key;
+SELECT {finding} FROM runs JOIN findings ON findings.run_key = runs.key
+  WHERE runs.task_key = :key ORDER BY findings.key;
 
 -- name: claims_of_task
 -- What the agents of a task declared, oldest first.
-SELECT {claim} FROM claims WHERE claims.task_key = :key ORDER BY claims.key;
+SELECT {claim} FROM runs JOIN claims ON claims.run_key = runs.key
+  WHERE runs.task_key = :key ORDER BY claims.key;
 
 -- name: keep_refusal
 -- A refused write as evidence; the same one again only counts.
@@ -410,8 +418,9 @@ tasks.exit_reason = :exit_reason;
 tasks.role = :role;
 
 -- name: filter_agent
--- Only what one agent worked at last.
-tasks.agent_key = (SELECT agents.key FROM agents WHERE agents.id = :agent);
+-- Only what one agent worked at.
+tasks.key IN (SELECT runs.task_key FROM runs JOIN agents ON agents.key = runs.agent_key
+    WHERE agents.id = :agent);
 
 -- name: filter_search
 -- Only tasks with these words in title or goal.

@@ -27,7 +27,7 @@ CREATE TABLE agents (
   definition {text} NOT NULL,
   session {text},
   parent_key {int} REFERENCES agents (key),
-  status {text} NOT NULL CHECK (status IN ({AgentStatus})),
+  status {text} NOT NULL CHECK ({among[status AgentStatus]}),
   terminated_at {int},
   created_at {int} NOT NULL,
   updated_at {int} NOT NULL,
@@ -40,13 +40,13 @@ CREATE TABLE tasks (
   title {text} NOT NULL,
   goal {text} NOT NULL,
   role {text} NOT NULL,
-  mode {text} NOT NULL CHECK (mode IN ({Mode})),
-  status {text} NOT NULL CHECK (status IN ({TaskStatus})),
-  exit_reason {text} CHECK (exit_reason IN ({ExitReason})),
-  exit_detail {text} CHECK (exit_detail IN ({ExitDetail})),
-  run_status {text} CHECK (run_status IN ({RunStatus})),
-  verdict {text} NOT NULL DEFAULT 'unknown' CHECK (verdict IN ({Outcome})),
-  cell {text} CHECK (cell IN ({Cell})),
+  mode {text} NOT NULL CHECK ({among[mode Mode]}),
+  status {text} NOT NULL CHECK ({among[status TaskStatus]}),
+  exit_reason {text} CHECK ({among[exit_reason ExitReason]}),
+  exit_detail {text},
+  run_status {text} CHECK ({among[run_status RunStatus]}),
+  verdict {text} NOT NULL DEFAULT 'unknown' CHECK ({among[verdict Outcome]}),
+  cell {text} CHECK ({among[cell Cell]}),
   rescued {int} NOT NULL DEFAULT 0 CHECK (rescued IN (0, 1)),
   overridden {int} NOT NULL DEFAULT 0 CHECK (overridden IN (0, 1)),
   sealed_at {int},
@@ -74,7 +74,7 @@ CREATE TABLE tasks (
   settled_at {int},
   CONSTRAINT tasks_exit_pair CHECK ({exit_pair}),
   CONSTRAINT tasks_exit_fits_status CHECK ({exit_fits_status}),
-  CONSTRAINT tasks_settled CHECK (settled_at IS NULL OR status IN ({settled})),
+  CONSTRAINT tasks_settled CHECK (settled_at IS NULL OR {among[status settled]}),
   CONSTRAINT tasks_terminated_is_sealed CHECK (status <> 'terminated' OR sealed_at IS NOT NULL),
   CONSTRAINT tasks_green_is_proven CHECK
     (status <> 'succeeded' OR (verdict = 'passed' AND acceptance IS NOT NULL)),
@@ -88,10 +88,10 @@ CREATE INDEX tasks_exit_reason ON tasks (exit_reason{then_key});
 CREATE INDEX tasks_status_exit_reason ON tasks (status, exit_reason{then_key});
 CREATE INDEX tasks_cell ON tasks (cell{then_key});
 CREATE INDEX tasks_role ON tasks (role{then_key});
-CREATE INDEX tasks_agent ON tasks (agent_key{then_key});
-CREATE INDEX tasks_ready ON tasks (priority DESC, key) WHERE status = 'queued';
+CREATE INDEX tasks_ready ON tasks (status, priority DESC, key) WHERE status = 'queued';
 CREATE UNIQUE INDEX tasks_one_open_qa ON tasks (qa_of_key)
-  WHERE qa_of_key IS NOT NULL AND status NOT IN ({settled});
+  WHERE qa_of_key IS NOT NULL AND NOT {among[status settled]};
+CREATE INDEX tasks_qa ON tasks (qa_of_key) WHERE qa_of_key IS NOT NULL;
 
 CREATE TABLE runs (
   key {serial},
@@ -99,18 +99,18 @@ CREATE TABLE runs (
   task_key {int} NOT NULL REFERENCES tasks (key),
   attempt {int} NOT NULL,
   fence {int} NOT NULL,
-  status {text} NOT NULL CHECK (status IN ({RunStatus})),
-  exit_reason {text} CHECK (exit_reason IN ({ExitReason})),
-  exit_detail {text} CHECK (exit_detail IN ({ExitDetail})),
+  status {text} NOT NULL CHECK ({among[status RunStatus]}),
+  exit_reason {text} CHECK ({among[exit_reason ExitReason]}),
+  exit_detail {text},
   exit_code {int},
   signal {int},
-  ended_by {text} CHECK (ended_by IN ({EndedBy})),
+  ended_by {text} CHECK ({among[ended_by EndedBy]}),
   agent_key {int} REFERENCES agents (key),
   isolation {text} NOT NULL DEFAULT '',
-  verdict {text} NOT NULL DEFAULT 'unknown' CHECK (verdict IN ({Outcome})),
-  level {text} CHECK (level IN ({Level})),
+  verdict {text} NOT NULL DEFAULT 'unknown' CHECK ({among[verdict Outcome]}),
+  level {text} CHECK ({among[level Level]}),
   verdict_reason {text} NOT NULL DEFAULT '',
-  cell {text} CHECK (cell IN ({Cell})),
+  cell {text} CHECK ({among[cell Cell]}),
   base_digest {text} NOT NULL DEFAULT '',
   digest {text} NOT NULL DEFAULT '',
   usage {text} NOT NULL DEFAULT '{{}}',
@@ -121,14 +121,13 @@ CREATE TABLE runs (
   judged_at {int},
   UNIQUE (task_key, attempt),
   CONSTRAINT runs_exit_pair CHECK ({exit_pair}),
-  CONSTRAINT runs_reason_when_ended CHECK ((exit_reason IS NULL) = (status IN ({live_runs}))),
+  CONSTRAINT runs_reason_when_ended CHECK ((exit_reason IS NULL) = ({among[status live_runs]})),
   CONSTRAINT runs_ended_at CHECK ((ended_at IS NULL) = (exit_reason IS NULL)),
   CONSTRAINT runs_ended_by CHECK ((ended_by IS NULL) = (exit_reason IS NULL)),
   CONSTRAINT runs_cell CHECK ((cell IS NULL) = (exit_reason IS NULL))
 ) {strict};
 
 CREATE UNIQUE INDEX runs_one_live ON runs (task_key) WHERE exit_reason IS NULL;
-CREATE INDEX runs_exit_reason ON runs (exit_reason{then_key});
 CREATE INDEX runs_agent ON runs (agent_key{then_key}) WHERE agent_key IS NOT NULL;
 
 CREATE TABLE leases (
@@ -150,13 +149,13 @@ CREATE TABLE charges (
   used_max {int} NOT NULL,
   PRIMARY KEY (run_key, budget, subject),
   CONSTRAINT charges_used CHECK (used BETWEEN 0 AND used_max)
-) {strict};
+) {narrow};
 
 CREATE TABLE claims (
   key {serial},
   task_key {int} NOT NULL REFERENCES tasks (key),
   run_key {int} NOT NULL UNIQUE REFERENCES runs (key),
-  kind {text} NOT NULL CHECK (kind IN ({ClaimKind})),
+  kind {text} NOT NULL CHECK ({among[kind ClaimKind]}),
   reason {text} NOT NULL,
   statements {text} NOT NULL,
   extra {text} NOT NULL,
@@ -164,19 +163,17 @@ CREATE TABLE claims (
   at {int} NOT NULL
 ) {strict};
 
-CREATE INDEX claims_task ON claims (task_key);
-
 CREATE TABLE findings (
   key {serial},
   id {text} NOT NULL UNIQUE,
   task_key {int} NOT NULL REFERENCES tasks (key),
   run_key {int} NOT NULL REFERENCES runs (key),
-  phase {text} NOT NULL CHECK (phase IN ({Phase})),
+  phase {text} NOT NULL CHECK ({among[phase Phase]}),
   check_name {text} NOT NULL,
   kind {text} NOT NULL,
-  outcome {text} NOT NULL CHECK (outcome IN ({FindingOutcome})),
-  before {text} CHECK (before IN ({FindingOutcome})),
-  level {text} NOT NULL CHECK (level IN ({Level})),
+  outcome {text} NOT NULL CHECK ({among[outcome FindingOutcome]}),
+  before {text} CHECK ({among[before FindingOutcome]}),
+  level {text} NOT NULL CHECK ({among[level Level]}),
   score {real} CHECK (score BETWEEN 0 AND 1),
   counts {text} NOT NULL,
   reason {text} NOT NULL,
@@ -192,19 +189,18 @@ CREATE TABLE findings (
 ) {strict};
 
 CREATE INDEX findings_run ON findings (run_key);
-CREATE INDEX findings_task ON findings (task_key);
 
 CREATE TABLE events (
   key {serial},
   id {text} NOT NULL UNIQUE,
-  task_key {int} REFERENCES tasks (key) DEFERRABLE INITIALLY DEFERRED,
+  task_key {int},  -- the open event comes before its task; the triggers see that it exists
   run_id {text},
   revision {int} NOT NULL,
   at {int} NOT NULL,
-  level {text} NOT NULL CHECK (level IN ({EventLevel})),
-  event {text} NOT NULL CHECK (event IN ({Event})),
-  from_status {text} CHECK (from_status IN ({TaskStatus})),
-  to_status {text} CHECK (to_status IN ({TaskStatus})),
+  level {text} NOT NULL CHECK ({among[level EventLevel]}),
+  event {text} NOT NULL CHECK ({among[event Event]}),
+  from_status {text} CHECK ({among[from_status TaskStatus]}),
+  to_status {text} CHECK ({among[to_status TaskStatus]}),
   actor {text} NOT NULL,
   reason {text} NOT NULL,
   fence {int} NOT NULL,
@@ -241,7 +237,7 @@ CREATE TABLE messages (
   agent_key {int} NOT NULL REFERENCES agents (key),
   sender {text} NOT NULL,
   body {text} NOT NULL,
-  disposition {text} NOT NULL CHECK (disposition IN ({Disposition})),
+  disposition {text} NOT NULL CHECK ({among[disposition Disposition]}),
   idempotency_key {text} UNIQUE,
   at {int} NOT NULL
 ) {strict};
@@ -253,14 +249,14 @@ CREATE TABLE inbox (
   id {text} NOT NULL UNIQUE,
   cause {text} NOT NULL,
   cell {text} NOT NULL,
-  severity {text} NOT NULL CHECK (severity IN ({Severity})),
+  severity {text} NOT NULL CHECK ({among[severity Severity]}),
   task_key {int} NOT NULL REFERENCES tasks (key),
   run_key {int} REFERENCES runs (key),
   title {text} NOT NULL,
   reason {text} NOT NULL,
   next {text} NOT NULL,
   times {int} NOT NULL,
-  state {text} NOT NULL CHECK (state IN ({InboxState})),
+  state {text} NOT NULL CHECK ({among[state InboxState]}),
   owner {text} NOT NULL DEFAULT '',
   snoozed_until {int},
   outcome {text},
@@ -277,7 +273,7 @@ CREATE INDEX inbox_task ON inbox (task_key);
 CREATE TABLE tokens (
   key {serial},
   id {text} NOT NULL UNIQUE,
-  role {text} NOT NULL CHECK (role IN ({Role}) AND role <> 'system'),
+  role {text} NOT NULL CHECK ({among[role Role]} AND role <> 'system'),
   name {text} NOT NULL,
   digest {blob} NOT NULL UNIQUE,
   task_key {int} REFERENCES tasks (key),
@@ -298,7 +294,7 @@ CREATE TABLE counters (
   cell {text} NOT NULL,
   tasks {int} NOT NULL,
   PRIMARY KEY (status, cell, run_status, shard)
-) {strict};
+) {narrow};
 
 CREATE TABLE tallies (
   hour {int} NOT NULL,
@@ -307,4 +303,4 @@ CREATE TABLE tallies (
   shard {int} NOT NULL,
   runs {int} NOT NULL,
   PRIMARY KEY (hour, cell, exit_reason, shard)
-) {strict};
+) {narrow};

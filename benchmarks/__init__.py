@@ -1,0 +1,1 @@
+"""Measurements of truegreen, each beside the raw thing it is compared with."""

@@ -1,0 +1,58 @@
+"""The door of `truegreen` and `tg`: what needs no command is answered here, without loading one.
+
+It also has the last word about standard output: a closed pipe is no error worth a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def main() -> int:
+    """Run the command line; says the exit status."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started with a closed descriptor
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    try:
+        status = _answer(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _mute(PIPE_CLOSED)
+    except OSError as error:
+        sys.stderr.write(f"truegreen: the output can't be written: {error.strerror}\n")
+        return _mute(5)
+    return status
+
+
+def _answer(words: list[str]) -> int:
+    if words in (["--version"], ["version"]):
+        from truegreen import __version__  # noqa: PLC0415 - measured: nothing else is loaded
+
+        sys.stdout.write(f"truegreen {__version__}\n")
+        return 0
+    completing = "_TRUEGREEN_COMPLETE" in os.environ or "_TG_COMPLETE" in os.environ
+    if words in ([], ["--help"], ["-h"]) and not completing:
+        from truegreen.faces.cli.catalogue import root_help  # noqa: PLC0415 - no click
+
+        (sys.stdout if words else sys.stderr).write(root_help())
+        return 0 if words else 2
+    from truegreen.faces.cli.root import run  # noqa: PLC0415 - click takes 40 ms
+
+    return run(words)
+
+
+def _mute(status: int) -> int:
+    """Let the interpreter's own last flush go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The composition root: settings become a ledger, and the person at the keyboard an operator.
+
+Faces get here what they work with. It decides nothing about tasks and prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from os import path as paths
+
+from truegreen.config import Config
+from truegreen.facts import Actor
+from truegreen.model import Role
+from truegreen.record.chain import Anchor
+from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.store import open_store
+
+_SQLITE = "sqlite://"
+
+
+def store_file(config: Config) -> str | None:
+    """The file of a SQLite store; PostgreSQL has none of ours."""
+    return config.store.removeprefix(_SQLITE) if config.store.startswith(_SQLITE) else None
+
+
+def anchor_path(config: Config) -> str:
+    """Where the head of the history is marked, outside the store."""
+    file = store_file(config)
+    if file:
+        return f"{file}.anchor"
+    import hashlib  # noqa: PLC0415 - only a PostgreSQL store has a name to digest
+
+    name = hashlib.sha256(config.store.encode()).hexdigest()[:16]
+    return paths.join(config.state_dir, f"anchor-{name}.jsonl")
+
+
+def ledger_of(config: Config) -> Ledger:
+    """The ledger in force: an empty store is created, a wrecked one refused."""
+    return open_ledger(config.store, anchor=anchor_path(config))
+
+
+def unverified_ledger(config: Config) -> Ledger:
+    """The ledger as it is found, for those who look at it and mend it: nothing is created."""
+    return Ledger(open_store(config.store), Anchor(anchor_path(config)))
+
+
+def is_missing(config: Config) -> bool:
+    """Whether looking at the store would create its file."""
+    file = store_file(config)
+    return file is not None and not paths.lexists(file)
+
+
+def operator() -> Actor:
+    """Whoever is logged in acts as an operator, under their own name."""
+    import pwd  # noqa: PLC0415 - only commands that write need a name
+
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid-{uid}"
+    return Actor(Role.OPERATOR, name)

@@ -1,0 +1,123 @@
+"""The two lines of a task, one per axis: how the harness ended, and what is known about the work.
+
+They are the first thing that anybody sees of a task. Neither is ever made from the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from truegreen.faces.times import span
+from truegreen.model import CELLS, PALETTE, RUNS, Cell, Light, RunStatus, TaskStatus
+from truegreen.record.ledger.reads import Dossier
+from truegreen.record.rows import ClaimRow, Run, Task
+
+Rgb = tuple[int, int, int]
+
+LIGHTS: dict[Light, tuple[str, Rgb]] = {
+    Light.GREY: ("○", (150, 150, 160)),
+    Light.BLUE: ("◐", (60, 160, 220)),
+    Light.GREEN: ("●", (40, 190, 90)),
+    Light.AMBER: ("◆", (240, 140, 40)),
+    Light.RED: ("✗", (220, 50, 50)),
+}
+"""Glyph and colour of a light; a word stands beside them always."""
+
+
+class Look(NamedTuple):
+    """Glyph, word and colour: always together."""
+
+    glyph: str
+    word: str
+    rgb: Rgb
+
+
+class Axis(NamedTuple):
+    """One line: which axis, what it says, and why."""
+
+    name: str
+    look: Look
+    why: str
+
+
+def run_look(status: RunStatus | None) -> Look:
+    """A run status as people see it; a task that never ran has none."""
+    if status is None:
+        return Look("·", "none", LIGHTS[Light.GREY][1])
+    glyph, rgb = LIGHTS[RUNS[status].light]
+    return Look(glyph, status, rgb)
+
+
+def task_look(status: TaskStatus) -> Look:
+    """A task status as people see it."""
+    look = PALETTE[status]
+    return Look(look.glyph, status, look.rgb)
+
+
+def cell_look(cell: Cell) -> Look:
+    """A cell of the matrix as people see it."""
+    glyph, rgb = LIGHTS[CELLS[cell].light]
+    return Look(glyph, CELLS[cell].title, rgb)
+
+
+def axes(dossier: Dossier) -> tuple[Axis, Axis]:
+    """Both lines of a task."""
+    task = dossier.task
+    run = dossier.runs[-1] if dossier.runs else None
+    return (
+        Axis("run", run_look(run.status if run else None), run_words(run)),
+        Axis("task", task_look(task.status), task_words(dossier, run)),
+    )
+
+
+def run_words(run: Run | None) -> str:
+    """Why the harness stands where it stands."""
+    if run is None:
+        return "no run yet"
+    if run.exit_reason is None:
+        return f"attempt {run.attempt} · {RUNS[run.status].meaning}"
+    ending = f"signal {run.signal}" if run.signal is not None else ""
+    ending = f"exit {run.exit_code}" if run.exit_code is not None else ending
+    parts = [run.exit_reason, run.exit_detail or "", ending, *_usage(run.usage)]
+    return " · ".join(part for part in parts if part)
+
+
+def _usage(text: str) -> list[str]:
+    used: dict[str, Any] = msgspec.json.decode(text) if text else {}
+    parts = []
+    if used.get("seconds"):
+        parts.append(span(used["seconds"]))
+    if used.get("turns"):
+        parts.append(f"{used['turns']} turns")
+    if used.get("cost_usd"):
+        parts.append(f"${used['cost_usd']:.2f}")
+    return parts
+
+
+def task_words(dossier: Dossier, run: Run | None) -> str:
+    """Why the work stands where it stands."""
+    task = dossier.task
+    reason = run.verdict_reason if run else ""
+    level = run.level if run and run.level else ""
+    words = " · ".join(part for part in (level, reason) if part)
+    words = words or PALETTE[task.status].meaning
+    aside = _aside(task, _claim_of(dossier, run))
+    return f"{words} ({aside})" if aside else words
+
+
+def _claim_of(dossier: Dossier, run: Run | None) -> ClaimRow | None:
+    claims = [claim for claim in dossier.claims if run and claim.run_key == run.key]
+    return claims[-1] if claims else None
+
+
+def _aside(task: Task, claim: ClaimRow | None) -> str:
+    """The cell where it says more than the status, and what the agent had to say about it."""
+    parts = []
+    title = CELLS[task.cell].title if task.cell else ""
+    if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
+        parts.append(title)
+    if task.cell is Cell.SILENT_FAILURE and claim:
+        parts.append(f"the agent said «{claim.reason or claim.kind}»")
+    return ": ".join(parts)

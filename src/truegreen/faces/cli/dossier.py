@@ -1,0 +1,210 @@
+"""One task on paper: the two axes first, then what was said, what was found, and how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_look
+from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
+from truegreen.faces.documents import Document
+from truegreen.faces.times import local, span
+from truegreen.model import EventLevel, Light, RunStatus
+from truegreen.record.ledger import Dossier
+from truegreen.record.ledger.reads import Told
+from truegreen.record.rows import Run
+
+_OUTCOMES: dict[str, Light] = {
+    "passed": Light.GREEN,
+    "confirmed": Light.GREEN,
+    "failed": Light.RED,
+    "contradicted": Light.RED,
+    "inconclusive": Light.AMBER,
+    "unverifiable": Light.AMBER,
+    "unknown": Light.AMBER,
+    "skipped": Light.AMBER,
+    "pending": Light.BLUE,
+}
+_LAST_EVENTS = 12
+
+
+def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: list[Told]) -> None:
+    """The whole of it, the most important first."""
+    for axis in axes(dossier):
+        room = " " * max(1, 12 - len(axis.look.word))
+        paper.hanging([Ink(f"{axis.name:<6}", "dim"), mark(axis.look), room], axis.why)
+    _draw_head(paper, dossier, document)
+    _draw_claim(paper, document)
+    _draw_findings(paper, document)
+    _draw_runs(paper, dossier)
+    _draw_budget(paper, document)
+    _draw_agents(paper, document)
+    _draw_refusals(paper, document)
+    _draw_events(paper, dossier, events)
+    steps = document["next"][1:]
+    if steps:
+        paper.heading("Next")
+        for step in steps:
+            paper.say("  ", step)
+
+
+def _draw_head(paper: Paper, dossier: Dossier, document: Document) -> None:
+    task = dossier.task
+    paper.heading(task.title)
+    parts = [task.id, task.role, task.mode, f"fence {task.fence}", *document["badges"]]
+    paper.say("  ", " · ".join(part for part in parts if part))
+    if document["goal"]:
+        paper.hanging(["  goal      "], document["goal"])
+    paper.say(f"  created   {local(task.created_at)} by {task.created_by}")
+    paper.say(f"  changed   {local(task.updated_at)}")
+    if task.settled_at:
+        paper.say(f"  settled   {local(task.settled_at)}")
+    if task.sealed_at:
+        paper.say(f"  sealed    {local(task.sealed_at)}, for ever")
+
+
+def _draw_claim(paper: Paper, document: Document) -> None:
+    claim = document["claim"]
+    paper.heading("Claim against evidence")
+    if claim is None:
+        paper.say("  the agent declared nothing")
+        return
+    paper.hanging(
+        ["  the agent said  ", Ink(claim["kind"], "bold"), "  "],
+        f"«{claim['reason']}»" if claim["reason"] else "",
+    )
+    for key, value in claim["extra"].items():
+        paper.say(f"  {key}: {value}")
+    if claim["statements"]:
+        columns = [Column("OUTCOME"), Column("SAID", grows=True), Column("OBSERVED", grows=True)]
+        rows = [
+            Row([outcome(said["outcome"]), said["text"], said["observed"] or "-"])
+            for said in claim["statements"]
+        ]
+        paper.table(columns, rows, indent=2)
+    else:
+        paper.say("  with nothing in it that can be checked")
+
+
+def outcome(word: str) -> Ink:
+    """An outcome with its glyph and colour; an unknown word is shown as it is."""
+    light = _OUTCOMES.get(word, Light.GREY)
+    glyph, rgb = LIGHTS[light]
+    return mark(Look(glyph, word, rgb))
+
+
+def _draw_findings(paper: Paper, document: Document) -> None:
+    verdict = document["verdict"]
+    if verdict is None:
+        paper.heading("Findings")
+        paper.say("  none: nothing has run yet")
+        return
+    level = f", level {verdict['level']}" if verdict["level"] else ""
+    digest = f", on {verdict['digest']}" if verdict["digest"] else ""
+    paper.heading(Ink("Findings", "bold"), f"  verdict {verdict['outcome']}{level}{digest}")
+    if not verdict["findings"]:
+        paper.say("  none: no check has answered")
+        return
+    columns = [
+        *(Column("CHECK"), Column("OUTCOME"), Column("BEFORE"), Column("LEVEL")),
+        *(Column("COUNTS"), Column("JUDGE"), Column("TOOK", right=True)),
+        Column("REASON", grows=True),
+    ]
+    paper.table(columns, [_finding_row(found) for found in verdict["findings"]], indent=2)
+
+
+def _finding_row(found: dict[str, Any]) -> Row:
+    name = found["check"] if found["phase"] == "after" else f"{found['check']} ({found['phase']})"
+    counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items())
+    score = f"{found['score']:.2f}" if found["score"] is not None else ""
+    level = found["level"] if found["binding"] else f"{found['level']}, not binding"
+    cells: list[Cell] = [
+        *(name, outcome(found["outcome"]), found["before"] or "-", level),
+        *(counts or score or "-", found["judge"], span(found["duration_s"]), found["reason"]),
+    ]
+    return Row(cells)
+
+
+def _draw_runs(paper: Paper, dossier: Dossier) -> None:
+    if not dossier.runs:
+        return
+    paper.heading("Runs")
+    agents = {agent.key: agent.name for agent in dossier.agents}
+    columns = [
+        *(Column("#", right=True), Column("RUN"), Column("STATUS"), Column("ENDED BY")),
+        *(Column("STARTED"), Column("HOW IT ENDED", grows=True)),
+    ]
+    rows = [_run_row(run, agents) for run in dossier.runs]
+    paper.table(columns, rows, indent=2)
+
+
+def _run_row(run: Run, agents: dict[int, str]) -> Row:
+    who = agents.get(run.agent_key or 0, "")
+    parts = [run_words(run), f"verdict {run.verdict}", run.isolation, who]
+    words = " · ".join(part for part in parts if part)
+    ended = run.ended_by or "-"
+    status = mark(run_look(RunStatus(run.status)))
+    return Row([str(run.attempt), run.id, status, ended, local(run.created_at), words])
+
+
+def _draw_budget(paper: Paper, document: Document) -> None:
+    paper.heading("Budget")
+    columns = [Column("COUNTER"), Column("USED", right=True), Column("OF", right=True), Column("")]
+    rows = []
+    for name, (used, most) in document["budget"].items():
+        spent = Ink("spent", tint(LIGHTS[Light.RED][1])) if most and used >= most else ""
+        rows.append(Row([name, str(used), str(most), spent]))
+    paper.table(columns, rows, indent=2)
+
+
+def _draw_agents(paper: Paper, document: Document) -> None:
+    if not document["agents"]:
+        return
+    paper.heading("Agents")
+    columns = [Column("AGENT"), Column("STATUS"), Column("NAME"), Column("SESSION", grows=True)]
+    rows = [
+        Row([agent["id"], agent["status"], agent["name"], agent["session"] or "-"])
+        for agent in document["agents"]
+    ]
+    paper.table(columns, rows, indent=2)
+
+
+def _draw_refusals(paper: Paper, document: Document) -> None:
+    refusals: Sequence[dict[str, Any]] = document["refusals"]
+    if not refusals:
+        return
+    paper.heading("Refused, and kept as evidence")
+    columns = [
+        *(Column("TIMES", right=True), Column("VERB"), Column("CODE"), Column("BY")),
+        Column("MESSAGE", grows=True),
+    ]
+    rows = [
+        Row([str(said["times"]), said["verb"], said["code"], said["actor"], said["message"]])
+        for said in refusals
+    ]
+    paper.table(columns, rows, indent=2)
+
+
+def _draw_events(paper: Paper, dossier: Dossier, events: list[Told]) -> None:
+    shown = events[-_LAST_EVENTS:] if paper.is_terminal else events
+    left = dossier.task.revision - len(shown)
+    more = f"  {left} earlier: truegreen events {dossier.task.id}" if left > 0 else ""
+    paper.heading(Ink("Events", "bold"), Ink(more, "dim"))
+    paper.table(event_columns(), [event_row(told) for told in shown], indent=2)
+
+
+def event_columns(*, with_task: bool = False) -> list[Column]:
+    """The heads of a table of events."""
+    task = [Column("TASK")] if with_task else []
+    rest = [Column("EVENT"), Column("LEADS TO"), Column("BY"), Column("WHY", grows=True)]
+    return [Column("AT"), *task, *rest]
+
+
+def event_row(told: Told, *, with_task: bool = False) -> Row:
+    """An event as a line."""
+    event = told.event
+    loud = tint(LIGHTS[Light.AMBER][1]) if event.level is EventLevel.WARN else ""
+    target = mark(task_look(event.to_status)) if event.to_status else Ink("·", "dim")
+    middle: list[Cell] = [told.task or "-"] if with_task else []
+    cells: list[Cell] = [Ink(event.event, loud), target, event.actor, event.reason]
+    return Row([Ink(local(event.at), "dim"), *middle, *cells])

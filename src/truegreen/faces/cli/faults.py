@@ -1,0 +1,154 @@
+"""One handler for everything that goes wrong: a sentence, a next step, an exit status; no traceback.
+
+Refused, unavailable and broken come typed from the house. Anything else is our own defect: a report
+is written where the state lives, and its path is named.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from truegreen.errors import TruegreenError
+from truegreen.faces.clean import clean, shortened
+from truegreen.faces.cli.frame import Frame, UnknownCommand, write_json
+
+USAGE, INTERNAL, INTERRUPTED = 2, 70, 130
+_LONGEST = 2000
+_NEXT = {
+    "not_found": "truegreen list",
+    "store_unreachable": "truegreen doctor",
+    "store_read_only": "truegreen doctor",
+    "store_busy": "try again; truegreen doctor shows the store",
+    "store_corrupt": "truegreen doctor; then restore a backup",
+    "outcome_unknown": "truegreen events",
+}
+
+
+def guarded(frame: Frame, act: Callable[[], int | None]) -> int:
+    """Run a command to its exit status."""
+    try:
+        return act() or 0
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.UsageError as error:
+        return _misused(frame, error)
+    except click.ClickException as error:
+        return _said(frame, "invalid_input", error.format_message(), (), USAGE)
+    except TruegreenError as error:
+        return _known(frame, error)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the one place where nothing may fall through
+        return _unknown(frame, error)
+
+
+def _misused(frame: Frame, error: click.UsageError) -> int:
+    allowed = tuple(getattr(error, "possibilities", None) or ())
+    if isinstance(error, UnknownCommand):
+        allowed = allowed or tuple(error.known)
+    if isinstance(error, click.BadParameter) and error.param:
+        allowed = tuple(str(choice) for choice in getattr(error.param.type, "choices", ()))
+    path = error.ctx.command_path if error.ctx else "truegreen"
+    return _said(frame, "usage", error.format_message(), allowed, USAGE, f"{path} --help")
+
+
+def _known(frame: Frame, error: TruegreenError) -> int:
+    step = _NEXT.get(error.code, "")
+    report = _report(frame, error) if error.exit_status == INTERNAL else ""
+    if report:
+        step = f"{step}; details: {report}".removeprefix("; ")
+    details = {**error.details, "report": report} if report else error.details
+    status = error.exit_status
+    return _said(frame, error.code, error.message, error.allowed, status, step, **details)
+
+
+def _unknown(frame: Frame, error: Exception) -> int:
+    message = f"internal error: {type(error).__name__}: {error}"
+    report = _report(frame, error)
+    where = f"a report is in {report}" if report else "no report could be written"
+    return _said(frame, "internal", f"{message} ({where})", (), INTERNAL, report=report)
+
+
+def _said(
+    frame: Frame,
+    code: str,
+    message: str,
+    allowed: tuple[str, ...],
+    status: int,
+    step: str = "",
+    **details: object,
+) -> int:
+    """Say an error once, where it was asked for."""
+    told = shortened(clean(message), _LONGEST)
+    if frame.json:
+        body: dict[str, Any] = {"code": code, "message": told, "allowed": list(allowed)}
+        if details:
+            body["details"] = details
+        write_json({"error": body})
+        return status
+    sys.stdout.flush()
+    lines = [f"truegreen: {told}"]
+    if code == "ambiguous_id":
+        lines += [f"  {choice}" for choice in allowed]
+    if step:
+        lines.append(f"next: {clean(step)}")
+    sys.stderr.write("\n".join(lines) + "\n")
+    return status
+
+
+# --- the report
+
+
+def _report(frame: Frame, error: BaseException) -> str:
+    """Write down what happened, for whoever mends it; says where, or nothing."""
+    import tempfile  # noqa: PLC0415 - loaded only when something broke
+    import time  # noqa: PLC0415 - the same
+    import traceback  # noqa: PLC0415 - the same
+
+    from truegreen import __version__  # noqa: PLC0415 - the same
+
+    name = f"report-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+    lines = [
+        f"truegreen {__version__}, Python {sys.version}, {sys.platform}",
+        f"command: {' '.join(map(_redacted, frame.words))}",
+        "",
+        *traceback.format_exception(error),
+    ]
+    text = _without_secrets(frame, "\n".join(lines))
+    state = frame.settings.state_dir if frame.settings else ""
+    for folder in (state and os.path.join(state, "reports"), tempfile.gettempdir()):
+        if folder and _write(folder, name, text):
+            return os.path.join(folder, name)
+    return ""
+
+
+def _write(folder: str, name: str, text: str) -> bool:
+    path = os.path.join(folder, name)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True
+
+
+def _redacted(word: str) -> str:
+    from truegreen.config import redacted_url  # noqa: PLC0415 - the same
+
+    return redacted_url(word)
+
+
+def _without_secrets(frame: Frame, text: str) -> str:
+    stores = [frame.store, frame.settings.store if frame.settings else None]
+    for url in filter(None, stores):
+        text = text.replace(url, _redacted(url))
+    return text

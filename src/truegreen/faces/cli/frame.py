@@ -1,0 +1,161 @@
+"""What every command shares: `--json`, `--store`, `--config`, a ledger, and one way to answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from truegreen.faces.cli.catalogue import SHARED
+from truegreen.faces.cli.paper import Paper
+
+if TYPE_CHECKING:
+    from truegreen.config import Config
+    from truegreen.record.ledger import Ledger
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=click.Command)
+
+_HELP = {name.split(" ")[0]: words for name, words in SHARED.items()}
+
+
+class Frame:
+    """What a command has at hand; nothing is loaded or opened before it is asked for."""
+
+    def __init__(self, words: list[str]) -> None:
+        before = words[: words.index("--")] if "--" in words else words
+        self.words = words
+        self.json = "--json" in before
+        self.store: str | None = None
+        self.config: str | None = None
+        self.settings: Config | None = None
+
+    def load(self) -> Config:
+        """The settings in force."""
+        from truegreen.config import load_config  # noqa: PLC0415 - help and states need none
+
+        try:
+            here = os.getcwd()
+        except OSError as error:
+            message = f"the working directory can't be read: {error.strerror}"
+            raise click.UsageError(message) from None
+        self.settings = load_config(os.environ, here, store=self.store, config=self.config)
+        return self.settings
+
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """The ledger of the store in force."""
+        from truegreen.app import ledger_of  # noqa: PLC0415 - help and states need no record
+
+        ledger = ledger_of(self.load())
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
+    def give(self, document: object, draw: Callable[[Paper], None]) -> None:
+        """Answer: as one JSON document, or drawn for people."""
+        if self.json:
+            write_json(document)
+        else:
+            draw(Paper())
+
+
+def write_json(document: object) -> None:
+    """One line of JSON in UTF-8, whatever the locale."""
+    from truegreen.faces.documents import encoded  # noqa: PLC0415 - msgspec, where JSON is made
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(encoded(document))
+    sys.stdout.buffer.flush()
+
+
+class Spoken(click.Command):
+    """A command whose help ends with examples, and is JSON when that was asked for."""
+
+    examples: tuple[str, ...] = ()
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help text."""
+        text = super().get_help(ctx)
+        frame = ctx.find_object(Frame)
+        if not frame or not frame.json:
+            return text
+        from truegreen.faces.documents import encoded  # noqa: PLC0415 - as above
+
+        return encoded({"help": text}).decode().rstrip("\n")
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, as they are typed."""
+        if not self.examples:
+            return
+        with formatter.section("Examples"):
+            for line in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Family(Spoken, click.Group):
+    """A command with commands below it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; an unknown one is refused with the nearest."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-"):
+            raise UnknownCommand(name, known, ctx)
+        return super().resolve_command(ctx, args)
+
+
+class UnknownCommand(click.UsageError):
+    """There is no such command; `possibilities` are the nearest."""
+
+    def __init__(self, name: str, known: list[str], ctx: click.Context) -> None:
+        from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it
+
+        self.possibilities = get_close_matches(name[:80], known, n=3)
+        hint = f" Did you mean {' or '.join(self.possibilities)}?" if self.possibilities else ""
+        super().__init__(f"No such command '{name}'.{hint}", ctx)
+        self.known = known
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    frame = ctx.find_object(Frame)
+    if frame and value and param.name:
+        setattr(frame, param.name, value)
+
+
+def shared_options() -> list[click.Option]:
+    """The options that stand before or after the name of every command."""
+    common: dict[str, Any] = {"expose_value": False, "callback": _keep, "is_eager": True}
+    return [
+        click.Option(["--json"], is_flag=True, help=_HELP["--json"], **common),
+        click.Option(["--store"], metavar="URL", help=_HELP["--store"], **common),
+        click.Option(["--config"], metavar="FILE", help=_HELP["--config"], **common),
+    ]
+
+
+def command(name: str, *examples: str) -> Callable[[F], Spoken]:
+    """A command: a function that gets the frame and says its exit status."""
+
+    def make(function: F) -> Spoken:
+        made = click.command(name, cls=Spoken)(click.pass_obj(function))
+        made.params += shared_options()
+        made.examples = examples
+        return made
+
+    return make
+
+
+def family(name: str, help_text: str, members: list[Spoken], *examples: str) -> Family:
+    """A command that has others below it."""
+    made = Family(name, help=help_text, params=list(shared_options()))
+    for member in members:
+        made.add_command(member)
+    made.examples = examples
+    return made

@@ -1,0 +1,263 @@
+"""`doctor`, `migrate` and `backup`: is the record what it says it is, and how to keep it so.
+
+A store that can't be opened is what a doctor is for: it is diagnosed, never a reason to fall over.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import click
+
+from truegreen.app import anchor_path, is_missing, store_file, unverified_ledger
+from truegreen.config import Config, redacted_url
+from truegreen.contract import checked
+from truegreen.errors import InvalidInput, TruegreenError, Unavailable
+from truegreen.faces.axes import LIGHTS
+from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.paper import Column, Ink, Paper, Row, tint
+from truegreen.model import Light
+from truegreen.record import migrate as migration
+from truegreen.record.doctor import Ailment, examine
+from truegreen.record.ledger import Ledger
+
+_SICK = 5
+_PATH_BYTES = 4096
+_MIGRATE = "truegreen migrate"
+_UPGRADE = "pip install -U truegreen"
+
+
+class Diagnosis(NamedTuple):
+    """What the doctor saw."""
+
+    settings: dict[str, Any]
+    schema: dict[str, int] | None
+    ailments: list[Ailment]
+    warnings: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "healthy": not self.ailments,
+            "settings": self.settings,
+            "schema": self.schema,
+            "warnings": list(self.warnings),
+            "ailments": [ailment._asdict() for ailment in self.ailments],
+        }
+
+
+@command(
+    "doctor",
+    "truegreen doctor                             exit status 0 when healthy, else 5",
+    "truegreen doctor --store backup.db --json    look at a copy",
+)
+def doctor(frame: Frame) -> int:
+    """Examine settings, schema, files, history and counters. It changes nothing.
+
+    The exit status is 0 when nothing is wrong, 5 otherwise; each ailment comes with its next step.
+    """
+    found = _diagnosed(frame)
+    frame.give(found.document(), lambda paper: _draw_diagnosis(paper, found))
+    return _SICK if found.ailments else 0
+
+
+def _diagnosed(frame: Frame) -> Diagnosis:
+    try:
+        config = frame.load()
+    except TruegreenError as error:
+        return Diagnosis({}, None, [_ailment(error, "mend it, then: truegreen doctor")])
+    settings: dict[str, Any] = {
+        "store": redacted_url(config.store),
+        "file": config.file,
+        "state_dir": config.state_dir,
+        "anchor": anchor_path(config),
+    }
+    if is_missing(config):
+        missing = Ailment("missing", f"there is no store at {store_file(config)} yet", _MIGRATE)
+        return Diagnosis(settings, None, [missing], config.warnings)
+    schema = None
+    try:
+        with _as_found(config) as ledger:
+            settings |= ledger.store.settings()
+            state = migration.inspect(ledger.store)
+            schema = {"version": state.version, "newest": state.newest}
+            ailments = _schema_ailments(state) or examine(ledger)
+    except TruegreenError as error:
+        ailments = [_ailment(error, "check the address, the server and the permissions")]
+    return Diagnosis(settings, schema, ailments, config.warnings)
+
+
+def _schema_ailments(state: migration.State) -> list[Ailment]:
+    """What is wrong with the schema as a whole; a wrecked one is the doctor's."""
+    have = f"the store has schema {state.version}, this truegreen {state.newest}"
+    if state.version == 0:
+        return [Ailment("schema", "the store is empty", _MIGRATE)]
+    if state.version > state.newest:
+        return [Ailment("schema", have, _UPGRADE)]
+    if state.version < state.newest and not state.problems:
+        return [Ailment("schema", have, f"back it up, then: {_MIGRATE}")]
+    return []
+
+
+def _ailment(error: TruegreenError, step: str) -> Ailment:
+    return Ailment(error.code, error.message, step)
+
+
+@contextmanager
+def _as_found(config: Config) -> Iterator[Ledger]:
+    ledger = unverified_ledger(config)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _draw_diagnosis(paper: Paper, found: Diagnosis) -> None:
+    if found.ailments:
+        glyph, rgb = LIGHTS[Light.RED]
+        count = len(found.ailments)
+        words = f"{count} {'thing is' if count == 1 else 'things are'} wrong"
+        paper.say(Ink(f"{glyph} {words}", f"bold {tint(rgb)}"))
+    else:
+        glyph, rgb = LIGHTS[Light.GREEN]
+        paper.say(
+            Ink(f"{glyph} healthy", f"bold {tint(rgb)}"), "  nothing is wrong with this store"
+        )
+    for ailment in found.ailments:
+        paper.say()
+        paper.hanging([Ink(f"  {ailment.name:<10} ", "bold")], ailment.message)
+        paper.hanging([Ink(f"  {'next':<10} ", "dim")], ailment.next)
+    if found.warnings:
+        paper.heading("Warnings")
+    for warning in found.warnings:
+        paper.hanging(["  "], warning)
+    paper.heading("Settings")
+    rows = [Row([name, str(value)]) for name, value in found.settings.items() if value is not None]
+    if found.schema:
+        rows.append(Row(["schema", f"{found.schema['version']} of {found.schema['newest']}"]))
+    paper.table([Column("SETTING"), Column("VALUE", grows=True)], rows, indent=2)
+
+
+# --- migrate
+
+
+@command(
+    "migrate",
+    "truegreen migrate --dry-run    what would be done",
+    "truegreen migrate              create or upgrade the store; back it up first",
+    "truegreen migrate --repair     put missing triggers and indexes back",
+)
+@click.option("--repair", is_flag=True, help="Also put back what was dropped or changed.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+def migrate(frame: Frame, *, repair: bool, dry_run: bool) -> None:
+    """Create the store or bring its schema up to this program's. Forward only; one transaction a step."""
+    config = frame.load()
+    if dry_run and is_missing(config):
+        state = migration.State(0, migration.migrations("sqlite")[-1].version, ())
+        done = _planned(config, state, repair=repair)
+    else:
+        with _as_found(config) as ledger:
+            state = migration.inspect(ledger.store)
+            if dry_run:
+                if state.version > state.newest or (state.problems and not repair):
+                    migration.verify(ledger.store)
+                done = _planned(config, state, repair=repair)
+            else:
+                done = migration.migrate(ledger.store, repair=repair)
+                migration.verify(ledger.store)
+    document = {"from": state.version, "to": state.newest, "dry_run": dry_run, "done": done}
+    frame.give(document, lambda paper: _draw_migration(paper, document))
+
+
+def _planned(config: Config, state: migration.State, *, repair: bool) -> list[str]:
+    dialect = "sqlite" if store_file(config) else "postgres"
+    steps = [s for s in migration.migrations(dialect) if s.version > state.version]
+    mended = [f"mend: {problem}" for problem in state.problems] if repair else []
+    return [f"apply {step.version:04d} {step.name}" for step in steps] + mended
+
+
+def _draw_migration(paper: Paper, document: dict[str, Any]) -> None:
+    for line in document["done"]:
+        paper.say(f"would {line}" if document["dry_run"] else line)
+    if not document["done"]:
+        paper.say(f"nothing to do: the store has schema {document['to']}")
+
+
+# --- backup
+
+
+@command(
+    "backup",
+    "truegreen backup /mnt/safe/truegreen-2026-01-31.db",
+    "truegreen doctor --store /mnt/safe/truegreen-2026-01-31.db    is the copy sound?",
+)
+@click.argument("file", metavar="FILE")
+def backup(frame: Frame, file: str) -> None:
+    """Copy the store into a new FILE, with its anchor beside it, while others go on working."""
+    path = os.path.abspath(checked(file, "FILE", _PATH_BYTES))
+    anchor = f"{path}.anchor"
+    for taken in (path, anchor):
+        if os.path.lexists(taken):
+            raise InvalidInput(f"{taken} exists already; a backup overwrites nothing", path=taken)
+    with frame.ledger() as ledger:
+        ledger.mark()
+        with _new_files(path, anchor) as (copy, mark):
+            # The anchor first: a copy may hold more than its anchor marks, never less.
+            if ledger.anchor and os.path.exists(ledger.anchor.path):
+                shutil.copyfile(ledger.anchor.path, mark)
+            ledger.store.backup(copy)
+    document = _backup_document(frame, path, anchor)
+    frame.give(document, lambda paper: _draw_backup(paper, document))
+
+
+@contextmanager
+def _new_files(*paths: str) -> Iterator[tuple[str, ...]]:
+    """Names to write under; the files appear whole under their own names, or not at all."""
+    drafts = tuple(f"{path}.part-{os.getpid()}" for path in paths)
+    try:
+        for draft in drafts:
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield drafts
+        for draft, path in zip(drafts, paths, strict=True):
+            os.link(draft, path)  # unlike a rename, it never overwrites
+    except OSError as error:
+        where = os.path.dirname(paths[0])
+        raise Unavailable(f"the backup can't be written in {where}: {error.strerror}") from error
+    finally:
+        for draft in drafts:
+            for rest in (draft, f"{draft}-journal", f"{draft}-wal", f"{draft}-shm"):
+                if os.path.lexists(rest):
+                    os.unlink(rest)
+
+
+def _backup_document(frame: Frame, path: str, anchor: str) -> dict[str, Any]:
+    config = frame.settings or frame.load()
+    store = store_file(config) or ""
+    old = " ".join(shlex.quote(store + end) for end in ("-wal", "-shm"))
+    return {
+        "file": path,
+        "bytes": os.path.getsize(path),
+        "anchor": anchor,
+        "restore": [
+            f"rm -f {old}",
+            shlex.join(["cp", path, store]),
+            shlex.join(["cp", anchor, anchor_path(config)]),
+            "truegreen doctor",
+        ],
+    }
+
+
+def _draw_backup(paper: Paper, document: dict[str, Any]) -> None:
+    paper.say(Ink(f"{document['bytes']:,} bytes", "bold"), f" in {document['file']}")
+    paper.say(f"its anchor is {document['anchor']}")
+    paper.heading("To restore it, stop every truegreen, then")
+    for line in document["restore"]:
+        paper.say("  ", line)
+
+
+COMMANDS = {"doctor": doctor, "migrate": migrate, "backup": backup}

@@ -1,0 +1,167 @@
+"""What commands write on: a terminal with colours and columns, or plain lines for a pipe.
+
+Every text is cleaned here, so no command can forget it. Rich is loaded only for a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from truegreen.faces.clean import clean, width
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from truegreen.faces.axes import Look, Rgb
+
+_DARKEST = 60
+"""A colour darker than this would be ink on ink: it becomes the ground instead."""
+
+
+class Ink(NamedTuple):
+    """A piece of text with a style."""
+
+    text: str
+    style: str = ""
+
+
+Part = str | Ink
+Cell = Part | Sequence["Part"]
+"""A cell is a part, or several on one line."""
+
+
+class Column(NamedTuple):
+    """A column of a table; one that grows takes the room that is left and gives way first."""
+
+    head: str
+    grows: bool = False
+    right: bool = False
+
+
+class Row(NamedTuple):
+    """A row whose second line says why."""
+
+    cells: Sequence[Cell]
+    below: Sequence[Cell] = ()
+
+
+def mark(look: Look) -> Ink:
+    """Glyph and word, in their colour."""
+    return Ink(f"{look.glyph} {look.word}", tint(look.rgb))
+
+
+def tint(rgb: Rgb) -> str:
+    """The style of a colour."""
+    red, green, blue = rgb
+    colour = f"rgb({red},{green},{blue})"
+    if 0.3 * red + 0.59 * green + 0.11 * blue < _DARKEST:
+        return f"rgb(255,255,255) on {colour}"
+    return colour
+
+
+class Paper:
+    """Standard output for people."""
+
+    def __init__(self) -> None:
+        self.is_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """The terminal."""
+        if self._console is None:
+            from rich.console import Console  # noqa: PLC0415 - 60 ms that a pipe need not pay
+
+            self._console = Console(highlight=False, markup=False, emoji=False)
+        return self._console
+
+    def say(self, *parts: Part) -> None:
+        """One line."""
+        if self.is_terminal:
+            self.console.print(_text(parts), soft_wrap=True)
+        else:
+            sys.stdout.write(_plain(parts).rstrip() + "\n")
+
+    def heading(self, *parts: Part) -> None:
+        """A blank line and a title."""
+        self.say()
+        first, *rest = parts
+        self.say(Ink(first, "bold") if isinstance(first, str) else first, *rest)
+
+    def hanging(self, label: Sequence[Part], text: Part) -> None:
+        """A label and a text whose further lines stand under its first."""
+        if not self.is_terminal:
+            self.say(*label, text)
+            return
+        from rich.table import Table  # noqa: PLC0415 - only for a terminal
+
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(_text(label), _text([text]))
+        self.console.print(grid)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Row], indent: int = 0) -> None:
+        """Rows under heads; on a terminal they fit its width, in a pipe nothing is cut."""
+        if self.is_terminal:
+            self._fitted(columns, rows, indent)
+        else:
+            _written(columns, rows, indent)
+
+    def _fitted(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
+        from rich.padding import Padding  # noqa: PLC0415 - only for a terminal
+        from rich.table import Table  # noqa: PLC0415 - only for a terminal
+
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        table.show_header = any(column.head for column in columns)
+        for column in columns:
+            table.add_column(
+                column.head,
+                no_wrap=not column.grows,
+                overflow="fold" if column.grows else "ellipsis",
+                justify="right" if column.right else "left",
+                min_width=min(12, self.console.width // 4) if column.grows else None,
+            )
+        for row in rows:
+            table.add_row(*(_text(_parts(cell)) for cell in row.cells))
+            if row.below:
+                table.add_row(*(_text(_parts(cell)) for cell in row.below), style="dim")
+        self.console.print(Padding(table, (0, 0, 0, indent)))
+
+
+def _parts(cell: Cell) -> Sequence[Part]:
+    return [cell] if isinstance(cell, str | Ink) else cell
+
+
+def _text(parts: Sequence[Part]) -> Text:
+    from rich.text import Text  # noqa: PLC0415 - only for a terminal
+
+    text = Text()
+    for part in parts:
+        ink = part if isinstance(part, Ink) else Ink(part)
+        text.append(clean(ink.text), ink.style or None)
+    return text
+
+
+def _plain(parts: Sequence[Part]) -> str:
+    return "".join(clean(part.text if isinstance(part, Ink) else part) for part in parts)
+
+
+def _written(columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
+    heads = [column.head for column in columns]
+    lines = [heads] if any(heads) else []
+    for row in rows:
+        lines += [[_plain(_parts(cell)) for cell in cells] for cells in row if cells]
+    widths = [max((width(line[n]) for line in lines), default=0) for n in range(len(columns))]
+    for line in lines:
+        fields = [_padded(text, widths[n], columns[n]) for n, text in enumerate(line)]
+        sys.stdout.write((" " * indent + "  ".join(fields)).rstrip() + "\n")
+
+
+def _padded(text: str, room: int, column: Column) -> str:
+    blank = " " * (room - width(text))
+    return blank + text if column.right else text + blank

@@ -1,0 +1,393 @@
+"""The JSON documents of the public contract, built from what the ledger gives.
+
+The command line and HTTP show the same bytes, so both come here. No terminal, no request, no query.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from truegreen.contract import Budget
+from truegreen.errors import TruegreenError
+from truegreen.faces.clean import shortened
+from truegreen.faces.times import instant
+from truegreen.model import CELLS, MATRIX, Cell, RunStatus, TaskStatus
+from truegreen.record.ledger.reads import Count, Dossier, Page, Told, Verdicted, Waiting
+from truegreen.record.rows import Agent, ClaimRow, FindingRow, Refusal, Run, Task, Token
+
+Document = dict[str, Any]
+
+LONGEST_MESSAGE = 2000
+# What JSON may carry raw, but a terminal or a reader may take for something else.
+_RISKY = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_read = msgspec.json.decode
+
+
+def encoded(document: object) -> bytes:
+    """One line of JSON; characters that could act on a terminal are escaped."""
+    text = msgspec.json.encode(document).decode()
+    if not text.isascii():
+        text = _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.encode() + b"\n"
+
+
+def error_document(error: TruegreenError) -> Document:
+    """An error as every face says it."""
+    body = error.document()["error"]
+    said: Document = body if isinstance(body, dict) else {}
+    return {"error": {**said, "message": _speakable(shortened(error.message, LONGEST_MESSAGE))}}
+
+
+def _speakable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+# --- tasks
+
+
+def brief_document(task: Task, verdicted: Verdicted | None = None) -> Document:
+    """A task as it stands in a list: both axes, why, and what is left of its budget."""
+    return {
+        **_head(task),
+        "budget": _counters(task),
+        "verdict": {
+            "outcome": task.verdict,
+            "level": verdicted.level if verdicted else None,
+            "reason": verdicted.reason if verdicted else "",
+        },
+        "created_at": instant(task.created_at),
+        "updated_at": instant(task.updated_at),
+    }
+
+
+def page_document(page: Page, verdicts: dict[int, Verdicted], counts: list[Count]) -> Document:
+    """A page of tasks, the cursor of the next one, and how many fail silently in the whole store."""
+    return {
+        "tasks": [brief_document(task, verdicts.get(task.key)) for task in page.tasks],
+        "after": page.after,
+        **totals(counts),
+    }
+
+
+def totals(counts: list[Count]) -> Document:
+    """The headline figures of a store."""
+    silent = sum(c.tasks for c in counts if c.cell is Cell.SILENT_FAILURE)
+    return {"silent_failures": silent, "total": sum(c.tasks for c in counts)}
+
+
+def task_document(dossier: Dossier, events: list[Told]) -> Document:
+    """Everything about one task."""
+    task = dossier.task
+    terms = _read(dossier.contract)
+    agents = {agent.key: agent for agent in dossier.agents}
+    latest = dossier.runs[-1] if dossier.runs else None
+    return {
+        **_head(task),
+        "goal": terms.get("goal", ""),
+        "budget": {**_counters(task), **_charges(dossier, terms)},
+        "claim": claim_of(dossier, latest),
+        "verdict": _verdict(dossier, latest),
+        "runs": [run_document(run, dossier, agents) for run in dossier.runs],
+        "agents": [agent_document(agent) for agent in dossier.agents],
+        "refusals": [refusal_document(refusal) for refusal in dossier.refusals],
+        "events": [event_document(told) for told in events],
+        "next": next_steps(task),
+        "created_by": task.created_by,
+        "created_at": instant(task.created_at),
+        "updated_at": instant(task.updated_at),
+        "settled_at": instant(task.settled_at),
+    }
+
+
+def _head(task: Task) -> Document:
+    return {
+        "id": task.id,
+        "title": task.title,
+        "task_status": task.status,
+        "run_status": task.run_status,
+        "cell": task.cell,
+        "exit_reason": task.exit_reason,
+        "exit_detail": task.exit_detail,
+        "rescued": task.rescued,
+        "sealed_at": instant(task.sealed_at),
+        "role": task.role,
+        "run_mode": task.mode,
+        "badges": badges(task),
+        "fence": task.fence,
+        "attempt": task.attempt,
+        "priority": task.priority,
+        "contract_digest": task.contract_digest,
+    }
+
+
+def badges(task: Task) -> list[str]:
+    """What a task carries beside its status, for ever."""
+    worn = {
+        "rescued": task.rescued,
+        "overridden": task.overridden,
+        "unverified": task.cell is Cell.UNVERIFIED,
+        "terminated": task.sealed_at is not None,
+    }
+    return [name for name, wears in worn.items() if wears]
+
+
+def _counters(task: Task) -> Document:
+    return {
+        "attempts": [task.attempts, task.attempts_max],
+        "qa_rounds": [task.qa_rounds, task.qa_rounds_max],
+        "deferrals": [task.deferrals, task.deferrals_max],
+    }
+
+
+def _charges(dossier: Dossier, terms: Document) -> Document:
+    """What the latest run was charged; per check, the one that failed most often."""
+    given = terms.get("budget", {})
+    spent = {"reentries": 0, "check_errors": 0}
+    latest = dossier.runs[-1].key if dossier.runs else None
+    for run, budget, _subject, used, _most in dossier.charges:
+        if run == latest and budget in spent:
+            spent[budget] = max(spent[budget], used)
+    return {name: [used, given.get(name, getattr(Budget(), name))] for name, used in spent.items()}
+
+
+def next_steps(task: Task) -> list[str]:
+    """The commands that lead on from here."""
+    steps = [f"truegreen show {task.id}"]
+    if task.sealed_at is None:
+        steps += [f"truegreen {words.format(id=task.id)}" for words in _NEXT.get(task.status, ())]
+    return steps
+
+
+_REASON = "--reason …"
+_NEXT: dict[TaskStatus, tuple[str, ...]] = {
+    TaskStatus.QUEUED: ("cancel {id}",),
+    TaskStatus.RUNNING: ("events {id} --follow", "stop {id}", "terminate {id}"),
+    TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
+    TaskStatus.NEEDS_REVIEW: (
+        f"review {{id}} --accept {_REASON}",
+        f"review {{id}} --reject {_REASON}",
+    ),
+    TaskStatus.BLOCKED: ("unblock {id}", "cancel {id}"),
+    TaskStatus.FAILED: (f"retry {{id}} {_REASON}",),
+    TaskStatus.CANCELED: (f"retry {{id}} {_REASON}",),
+}
+
+
+# --- runs, claims, findings
+
+
+def run_document(run: Run, dossier: Dossier, agents: dict[int, Agent]) -> Document:
+    """One attempt, with what was claimed and found about it."""
+    agent = agents.get(run.agent_key) if run.agent_key is not None else None
+    return {
+        "id": run.id,
+        "attempt": run.attempt,
+        "run_status": run.status,
+        "exit_reason": run.exit_reason,
+        "exit_detail": run.exit_detail,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "ended_by": run.ended_by,
+        "agent": agent.id if agent else None,
+        "isolation": run.isolation,
+        "usage": _read(run.usage) if run.usage else {},
+        "facts": _read(run.facts) if run.facts else {},
+        "cell": run.cell,
+        "claim": claim_of(dossier, run),
+        "verdict": _verdict(dossier, run),
+        "fence": run.fence,
+        "base_digest": run.base_digest,
+        "created_at": instant(run.created_at),
+        "seen_at": instant(run.seen_at),
+        "ended_at": instant(run.ended_at),
+        "judged_at": instant(run.judged_at),
+    }
+
+
+def claim_of(dossier: Dossier, run: Run | None) -> Document | None:
+    """What the agent of a run declared, if it did."""
+    found = [claim for claim in dossier.claims if run and claim.run_key == run.key]
+    return claim_document(found[-1]) if found else None
+
+
+def claim_document(claim: ClaimRow) -> Document:
+    """A claim, with everything else that the agent said."""
+    return {
+        "kind": claim.kind,
+        "reason": claim.reason,
+        "statements": _read(claim.statements),
+        "extra": _read(claim.extra),
+        "source": claim.source,
+        "at": instant(claim.at),
+    }
+
+
+def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
+    if run is None:
+        return None
+    return {
+        "outcome": run.verdict,
+        "level": run.level,
+        "reason": run.verdict_reason,
+        "digest": run.digest,
+        "findings": [
+            finding_document(finding) for finding in dossier.findings if finding.run_key == run.key
+        ],
+    }
+
+
+def finding_document(finding: FindingRow) -> Document:
+    """One check's answer."""
+    return {
+        "id": finding.id,
+        "check": finding.check_name,
+        "kind": finding.kind,
+        "phase": finding.phase,
+        "outcome": finding.outcome,
+        "before": finding.before,
+        "level": finding.level,
+        "score": finding.score,
+        "counts": _read(finding.counts),
+        "reason": finding.reason,
+        "evidence": _read(finding.evidence),
+        "digest": finding.digest,
+        "judge": finding.judge,
+        "judged": finding.judged,
+        "isolation": finding.isolation,
+        "duration_s": finding.duration_us / 1e6,
+        "binding": finding.binding,
+        "at": instant(finding.at),
+    }
+
+
+# --- the rest
+
+
+def event_document(told: Told) -> Document:
+    """One line of the history."""
+    event = told.event
+    return {
+        "id": event.id,
+        "task": told.task,
+        "run": event.run_id,
+        "revision": event.revision,
+        "at": instant(event.at),
+        "level": event.level,
+        "event": event.event,
+        "from": event.from_status,
+        "to": event.to_status,
+        "actor": event.actor,
+        "reason": event.reason,
+        "fence": event.fence,
+        "idempotency_key": event.idempotency_key,
+        "data": _read(event.data),
+        "hash": event.hash.hex() if event.hash else None,
+    }
+
+
+def agent_document(agent: Agent) -> Document:
+    """A conversation that outlives its runs."""
+    return {
+        "id": agent.id,
+        "name": agent.name,
+        "status": agent.status,
+        "definition": agent.definition,
+        "session": agent.session,
+        "terminated_at": instant(agent.terminated_at),
+        "created_at": instant(agent.created_at),
+        "updated_at": instant(agent.updated_at),
+    }
+
+
+def refusal_document(refusal: Refusal) -> Document:
+    """A late or conflicting write that was refused and kept as evidence."""
+    return {
+        "run": refusal.run_id,
+        "verb": refusal.verb,
+        "code": refusal.code,
+        "actor": refusal.actor,
+        "message": refusal.message,
+        "evidence": refusal.evidence,
+        "times": refusal.times,
+        "first_at": instant(refusal.first_at),
+        "last_at": instant(refusal.last_at),
+    }
+
+
+def inbox_document(waiting: Waiting) -> Document:
+    """Something that waits for a person."""
+    item = waiting.item
+    return {
+        "id": item.id,
+        "task": waiting.task,
+        "cell": item.cell,
+        "severity": item.severity,
+        "title": item.title,
+        "reason": item.reason,
+        "next": item.next,
+        "times": item.times,
+        "state": item.state,
+        "owner": item.owner,
+        "snoozed_until": instant(item.snoozed_until),
+        "outcome": item.outcome,
+        "created_at": instant(item.created_at),
+        "updated_at": instant(item.updated_at),
+    }
+
+
+def token_document(token: Token, now: int) -> Document:
+    """A token without its secret."""
+    return {
+        "id": token.id,
+        "role": token.role,
+        "name": token.name,
+        "state": token_state(token, now),
+        "created_at": instant(token.created_at),
+        "expires_at": instant(token.expires_at),
+        "revoked_at": instant(token.revoked_at),
+    }
+
+
+def token_state(token: Token, now: int) -> str:
+    """Whether a token still opens anything."""
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.expires_at is not None and token.expires_at <= now:
+        return "expired"
+    return "active"
+
+
+def matrix_document(counts: list[Count]) -> Document:
+    """Every cell with its name, light and count, and where the tasks stand that have none yet."""
+    by_cell = dict.fromkeys(Cell, 0)
+    by_status = dict.fromkeys(TaskStatus, 0)
+    by_run = dict.fromkeys(RunStatus, 0)
+    for count in counts:
+        by_status[count.status] += count.tasks
+        if count.cell:
+            by_cell[count.cell] += count.tasks
+        if count.run_status:
+            by_run[RunStatus(count.run_status)] += count.tasks
+    return {
+        "cells": [
+            {
+                "cell": cell,
+                "title": look.title,
+                "light": look.light,
+                "route": look.route,
+                "sentence": look.sentence,
+                "tasks": by_cell[cell],
+            }
+            for cell, look in CELLS.items()
+        ],
+        "matrix": [
+            {"run": light, "verdict": outcome, "cell": cell}
+            for (light, outcome), cell in MATRIX.items()
+        ],
+        "task_status": by_status,
+        "run_status": by_run,
+        **totals(counts),
+    }
