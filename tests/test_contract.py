@@ -120,6 +120,13 @@ def test_the_order_of_what_has_no_order_does_not_count():
         rescue=(ExitDetail.TURN_CAP, ExitDetail.UNCLAIMED),
     )
     assert contract_digest(one) == contract_digest(two)
+    approvals = [("git push", "deploy"), ("deploy", "git push", "deploy")]
+    assert len({contract_digest(Contract(title="t", approvals=each)) for each in approvals}) == 1
+    assert Qa(roles=("product", "coder", "coder")) == Qa()
+    whole: Any = 5
+    assert contract_digest(Contract(title="t", caps=Caps(cost_usd=whole))) == contract_digest(
+        Contract(title="t", caps=Caps(cost_usd=5.0))
+    )
     env = {"A": "1", "B": "2"}
     turned = dict(reversed(env.items()))
     gates = [Gate(name="g", command=("x",), env=each) for each in (env, turned)]
@@ -284,6 +291,14 @@ def test_a_gate_made_in_python_is_checked_like_one_that_is_read(fields, message)
 def test_an_evaluator_made_in_python_is_checked_like_one_that_is_read(fields, message):
     with pytest.raises(InvalidInput, match=f"^{message}"):
         Evaluator(**fields)
+
+
+def test_whose_work_is_reviewed_is_said_by_name():
+    with pytest.raises(InvalidInput, match=r"^roles\[0\]: "):
+        Qa(roles=("Coder",))
+    with pytest.raises(InvalidInput, match="^agent: "):
+        Qa(agent="A B")
+    assert Qa(roles=()).roles == ()
 
 
 def test_durations_may_be_written_as_text_in_python_too():

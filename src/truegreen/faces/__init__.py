@@ -1,1 +1,1 @@
-"""What people and programs see of the record; every face uses the same verbs and the same documents."""
+"""What people and programs see of the record; all faces share verbs and documents."""

@@ -64,7 +64,7 @@ def brief_document(task: Task, verdicted: Verdicted | None = None) -> Document:
 
 
 def page_document(page: Page, verdicts: dict[int, Verdicted], counts: list[Count]) -> Document:
-    """A page of tasks, the cursor of the next one, and how many fail silently in the whole store."""
+    """A page of tasks, the cursor of the next one, and how many tasks fail silently."""
     return {
         "tasks": [brief_document(task, verdicts.get(task.key)) for task in page.tasks],
         "after": page.after,

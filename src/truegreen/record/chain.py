@@ -18,6 +18,7 @@ from truegreen.errors import Unavailable
 from truegreen.record.rows import Event
 
 GENESIS = bytes(32)
+_TAIL = 4096
 
 
 SEALED = (
@@ -81,11 +82,18 @@ class Anchor:
         return [msgspec.json.decode(line, type=Mark) for line in lines[:-1] if line]
 
     def last(self) -> Reach:
-        """Where the next mark goes on from."""
-        marks = self.marks()
-        if not marks:
+        """Where the next mark goes on from; only the end of the file is read."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(max(0, os.path.getsize(self.path) - _TAIL))
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
             return Reach()
-        mark = marks[-1]
+        except OSError as error:
+            raise Unavailable(f"the anchor {self.path}: {error.strerror}") from error
+        if len(lines) < 2:  # noqa: PLR2004 - no whole line yet
+            return Reach()
+        mark = msgspec.json.decode(lines[-2], type=Mark)
         return Reach(mark.xact, mark.key, mark.events, bytes.fromhex(mark.digest))
 
     def extend(self, events: Iterable[Event]) -> None:

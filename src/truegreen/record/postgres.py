@@ -5,9 +5,12 @@ The only module that imports psycopg. It knows statements by name and nothing of
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 try:
     import psycopg
@@ -19,7 +22,7 @@ except ImportError as error:  # pragma: no cover - exercised by an installation 
 
 from truegreen import errors
 from truegreen.errors import OutcomeUnknown, Stale, StoreUnreachable, StoreUnsafe, TruegreenError
-from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal
+from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal, refused_by
 
 OLDEST_SERVER = 140000
 _MIGRATING = 0x7467726E  # the advisory lock that one migration at a time holds
@@ -65,29 +68,40 @@ UNION ALL SELECT 'trigger ' || tgname, concat(pg_get_triggerdef(t.oid), tgenable
   FROM pg_trigger t JOIN ours ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid
   WHERE NOT tgisinternal
 """
-_READ_ONLY, _DISK_FULL, _UNIQUE = "25006", "53100", "23505"
-_AGAIN = ("40001", "40P01", "55P03")
+_Session = tuple[int, str]
+_SESSIONS: WeakKeyDictionary[psycopg.Connection, _Session] = WeakKeyDictionary()
+"""Process and start of each connection's session; a process number alone is used again."""
+_SESSION_ENDS_IN = 5.0
+_END_SESSION = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE pid = %s AND backend_start = %s::timestamptz"
+)
+_UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError)
+_AGAIN = "another writer was in the way; try again"
+_BY_STATE: dict[str, tuple[type[TruegreenError], str]] = {
+    "40001": (Again, _AGAIN),
+    "40P01": (Again, _AGAIN),
+    "55P03": (Again, _AGAIN),
+    "25006": (errors.StoreReadOnly, "the database can't be written now"),
+    "53100": (errors.DiskFull, "the database has no room left; nothing was written"),
+    "28P01": (StoreUnreachable, "PostgreSQL refuses the password"),
+    "3D000": (StoreUnreachable, "there is no such database; create it: createdb"),
+}
 
 
 def translated(error: psycopg.Error) -> TruegreenError:
     """Our error for PostgreSQL's."""
     text = (error.diag.message_primary or str(error)).strip()
     state = error.sqlstate or ""
+    constraint = error.diag.constraint_name or ""
+    kind, message = _BY_STATE.get(state, (errors.Broken, "PostgreSQL"))
     if state == "TG001":
         return refusal(text) or errors.Refused(text)
-    if state in _AGAIN:
-        return Again(f"another writer was in the way; try again ({text})")
-    if state == _READ_ONLY:
-        return errors.StoreReadOnly(f"the database can't be written now ({text})")
-    if state == _DISK_FULL:
-        return errors.DiskFull(f"the database has no room left; nothing was written ({text})")
-    if state == _UNIQUE and "idempotency_key" in (error.diag.constraint_name or ""):
-        return errors.KeyReused("the idempotency key was used for another request")
     if state.startswith("23"):
-        return errors.Refused(f"the database refused it ({text})")
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreUnreachable(f"PostgreSQL can't be reached ({text})")
-    return errors.Broken(f"PostgreSQL: {text}")
+        kind, message = refused_by(constraint)
+    elif kind is errors.Broken and isinstance(error, _UNREACHABLE):
+        kind, message = StoreUnreachable, "PostgreSQL can't be reached"
+    return kind(f"{message} ({text})")
 
 
 class PostgresTx:
@@ -148,6 +162,13 @@ class PostgresTx:
         return self._connection.execute(self._queries[query], values)
 
 
+def _silent(connection: psycopg.Connection) -> bool:
+    """Whether an idle connection is as it was left: one that was closed says so at once."""
+    waiting = select.poll()
+    waiting.register(connection.pgconn.socket, select.POLLIN)
+    return not connection.closed and not waiting.poll(0)
+
+
 class PostgresStore:
     """One PostgreSQL database."""
 
@@ -157,7 +178,8 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self.url = url
         self.queries = load_queries(_FRAGMENTS, r"%(\1)s")
-        self._pool = Pool(self._connect, lambda connection: connection.close())
+        self._pool = Pool(self._connect, lambda connection: connection.close(), _silent)
+        self._doubtful: set[_Session] = set()
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresTx]:
@@ -179,6 +201,7 @@ class PostgresStore:
     def snapshot(self) -> Iterator[PostgresTx]:
         """A read transaction: every query in it sees the same moment."""
         with self._lent() as connection:
+            self._end_doubtful(connection)
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 yield PostgresTx(connection, self.queries)
@@ -237,24 +260,34 @@ class PostgresStore:
             yield connection
         except psycopg.Error as error:
             if connection.closed or connection.broken:
+                message = f"the connection was cut; nothing was written ({error})"
+                raise Again(message) from error
+            raise translated(error) from error
+        finally:
+            if connection.closed or connection.broken:
                 self._pool.drop(connection)
             else:
                 self._pool.give(connection)
-            raise translated(error) from error
-        except BaseException:
-            self._pool.give(connection)
-            raise
-        self._pool.give(connection)
 
-    @staticmethod
-    def _commit(connection: psycopg.Connection) -> None:
+    def _commit(self, connection: psycopg.Connection) -> None:
         try:
             connection.execute("COMMIT")
         except psycopg.OperationalError as error:
             if not (connection.closed or connection.broken):
                 raise
+            self._doubtful.add(_SESSIONS[connection])
             message = "the connection was cut in the commit; the write must be looked up"
             raise OutcomeUnknown(message) from error
+
+    def _end_doubtful(self, connection: psycopg.Connection) -> None:
+        """End the sessions whose commit was cut: until then a missing event may still come."""
+        for session in list(self._doubtful):
+            deadline = time.monotonic() + _SESSION_ENDS_IN
+            while connection.execute(_END_SESSION, session).fetchone():
+                if time.monotonic() > deadline:
+                    raise StoreUnreachable("a session whose commit was cut does not end")
+                time.sleep(0.01)
+            self._doubtful.discard(session)
 
     @staticmethod
     def _roll_back(connection: psycopg.Connection) -> None:
@@ -276,16 +309,22 @@ class PostgresStore:
             raise errors.InvalidInput(f"not a PostgreSQL URL: {error}") from error
         except psycopg.Error as error:
             raise translated(error) from error
-        self._check_surroundings(connection)
+        try:
+            self._check_surroundings(connection)
+        except psycopg.Error as error:
+            connection.close()
+            raise translated(error) from error
         return connection
 
     @staticmethod
     def _check_surroundings(connection: psycopg.Connection) -> None:
         row = connection.execute(
             "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
-            " current_setting('server_version_num')::int, current_setting('server_version')"
+            " current_setting('server_version_num')::int, current_setting('server_version'),"
+            " pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         ).fetchone()
-        fsync, synchronous, number, version = row or ("", "", 0, "")
+        fsync, synchronous, number, version, *session = row or ("", "", 0, "", 0, "")
+        _SESSIONS[connection] = (session[0], session[1])
         problem = ""
         if number < OLDEST_SERVER:
             problem = f"PostgreSQL {version} is too old: 14 or newer is needed"

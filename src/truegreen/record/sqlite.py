@@ -16,7 +16,7 @@ import apsw
 
 from truegreen import errors
 from truegreen.errors import Stale, StoreBusy, StoreUnreachable, StoreUnsafe, TruegreenError
-from truegreen.record.store import Hit, Pool, Row, load_queries, refusal
+from truegreen.record.store import Hit, Pool, Row, load_queries, refusal, refused_by
 
 OLDEST_SAFE = (3, 51, 3)
 """Below it, two writing processes can corrupt the file (the WAL-reset race)."""
@@ -56,7 +56,6 @@ _TRANSLATED: tuple[tuple[type[apsw.Error], type[TruegreenError], str], ...] = (
     (apsw.CorruptError, errors.StoreCorrupt, "the store is damaged; restore a backup"),
     (apsw.NotADBError, errors.StoreCorrupt, "the file is not a truegreen store"),
     (apsw.IOError, errors.Unavailable, "reading or writing the store failed; nothing was written"),
-    (apsw.ConstraintError, errors.Refused, "the database refused it"),
 )
 
 
@@ -66,8 +65,9 @@ def translated(error: apsw.Error) -> TruegreenError:
     ours = refusal(text)
     if ours:
         return ours
-    if "idempotency_key" in text:
-        return errors.KeyReused("the idempotency key was used for another request")
+    if isinstance(error, apsw.ConstraintError):
+        kind, message = refused_by(text)
+        return kind(f"{message} ({text})")
     for theirs, kind, message in _TRANSLATED:
         if isinstance(error, theirs):
             return kind(f"{message} ({text})")
@@ -112,7 +112,7 @@ class SqliteTx:
 
     def one(self, query: str, /, **values: object) -> Row | None:
         """The first row of a named query."""
-        # To the end, not fetchone(): a statement that is dropped half-way is prepared anew next time.
+        # To the end, not fetchone(): a statement dropped half-way is prepared anew next time.
         rows = self._execute(self._queries[query], values).fetchall()
         return rows[0] if rows else None
 

@@ -163,11 +163,28 @@ def refusal(text: str) -> TruegreenError | None:
     return _BY_CODE.get(code, Broken)(f"the database refused it: {message}")
 
 
+_BUDGETS = ("tasks_attempts", "tasks_deferrals", "tasks_qa_rounds", "charges_used")
+
+
+def refused_by(constraint: str) -> tuple[type[TruegreenError], str]:
+    """What it means that a constraint of ours was in the way."""
+    if "idempotency_key" in constraint:
+        return errors.KeyReused, "the idempotency key was used for another request"
+    if any(budget in constraint for budget in _BUDGETS):
+        return errors.BudgetSpent, "the budget has nothing left for this"
+    return errors.Refused, "the database refused it"
+
+
 class Pool(Generic[C]):
     """Connections that are lent to one thread at a time and never cross a fork."""
 
-    def __init__(self, connect: Callable[[], C], close: Callable[[C], None]) -> None:
-        self._connect, self._close = connect, close
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        close: Callable[[C], None],
+        usable: Callable[[C], bool] = lambda _: True,
+    ) -> None:
+        self._connect, self._close, self._usable = connect, close, usable
         self._idle: list[C] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -179,9 +196,13 @@ class Pool(Generic[C]):
                 # A forked child must neither use nor close what its parent opened.
                 self._abandoned, self._idle = self._idle, []
                 self._pid = os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        return self._connect()
+            idle = self._idle.pop() if self._idle else None
+        if idle is None:
+            return self._connect()
+        if self._usable(idle):
+            return idle
+        self._close(idle)
+        return self.take()
 
     def give(self, connection: C) -> None:
         """Back into the pool."""

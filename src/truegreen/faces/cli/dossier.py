@@ -1,4 +1,4 @@
-"""One task on paper: the two axes first, then what was said, what was found, and how it came about."""
+"""One task on paper: the two axes first, then what was said, found and done."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_l
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import Document
 from truegreen.faces.times import local, span
-from truegreen.model import EventLevel, Light, RunStatus
+from truegreen.model import EventLevel, Light
 from truegreen.record.ledger import Dossier
 from truegreen.record.ledger.reads import Told
-from truegreen.record.rows import Run
+from truegreen.record.rows import Event, Run
 
 _OUTCOMES: dict[str, Light] = {
     "passed": Light.GREEN,
@@ -107,8 +107,7 @@ def _draw_findings(paper: Paper, document: Document) -> None:
         return
     columns = [
         *(Column("CHECK"), Column("OUTCOME"), Column("BEFORE"), Column("LEVEL")),
-        *(Column("COUNTS"), Column("JUDGE"), Column("TOOK", right=True)),
-        Column("REASON", grows=True),
+        *(Column("TOOK", right=True), Column("WHAT IT FOUND", grows=True)),
     ]
     paper.table(columns, [_finding_row(found) for found in verdict["findings"]], indent=2)
 
@@ -116,13 +115,12 @@ def _draw_findings(paper: Paper, document: Document) -> None:
 def _finding_row(found: dict[str, Any]) -> Row:
     name = found["check"] if found["phase"] == "after" else f"{found['check']} ({found['phase']})"
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items())
-    score = f"{found['score']:.2f}" if found["score"] is not None else ""
-    level = found["level"] if found["binding"] else f"{found['level']}, not binding"
-    cells: list[Cell] = [
-        *(name, outcome(found["outcome"]), found["before"] or "-", level),
-        *(counts or score or "-", found["judge"], span(found["duration_s"]), found["reason"]),
-    ]
-    return Row(cells)
+    score = f"score {found['score']:.2f}" if found["score"] is not None else ""
+    said = [found["reason"], counts, score, f"by {found['judge']}", found["isolation"]]
+    said += [] if found["binding"] else ["not binding"]
+    words = " · ".join(part for part in said if part)
+    answer = [name, outcome(found["outcome"]), found["before"] or "-", found["level"]]
+    return Row([*answer, span(found["duration_s"]), words])
 
 
 def _draw_runs(paper: Paper, dossier: Dossier) -> None:
@@ -131,20 +129,19 @@ def _draw_runs(paper: Paper, dossier: Dossier) -> None:
     paper.heading("Runs")
     agents = {agent.key: agent.name for agent in dossier.agents}
     columns = [
-        *(Column("#", right=True), Column("RUN"), Column("STATUS"), Column("ENDED BY")),
-        *(Column("STARTED"), Column("HOW IT ENDED", grows=True)),
+        *(Column("#", right=True), Column("RUN"), Column("STATUS")),
+        Column("HOW IT WENT", grows=True),
     ]
     rows = [_run_row(run, agents) for run in dossier.runs]
     paper.table(columns, rows, indent=2)
 
 
 def _run_row(run: Run, agents: dict[int, str]) -> Row:
-    who = agents.get(run.agent_key or 0, "")
-    parts = [run_words(run), f"verdict {run.verdict}", run.isolation, who]
+    ended = f"ended by {run.ended_by}" if run.ended_by else ""
+    parts = [run_words(run), ended, f"verdict {run.verdict}", run.isolation]
+    parts += [agents.get(run.agent_key or 0, ""), f"started {local(run.created_at)}"]
     words = " · ".join(part for part in parts if part)
-    ended = run.ended_by or "-"
-    status = mark(run_look(RunStatus(run.status)))
-    return Row([str(run.attempt), run.id, status, ended, local(run.created_at), words])
+    return Row([str(run.attempt), run.id, mark(run_look(run.status)), words])
 
 
 def _draw_budget(paper: Paper, document: Document) -> None:
@@ -190,21 +187,42 @@ def _draw_events(paper: Paper, dossier: Dossier, events: list[Told]) -> None:
     left = dossier.task.revision - len(shown)
     more = f"  {left} earlier: truegreen events {dossier.task.id}" if left > 0 else ""
     paper.heading(Ink("Events", "bold"), Ink(more, "dim"))
-    paper.table(event_columns(), [event_row(told) for told in shown], indent=2)
+    draw_events(paper, shown, indent=2)
 
 
-def event_columns(*, with_task: bool = False) -> list[Column]:
-    """The heads of a table of events."""
-    task = [Column("TASK")] if with_task else []
-    rest = [Column("EVENT"), Column("LEADS TO"), Column("BY"), Column("WHY", grows=True)]
-    return [Column("AT"), *task, *rest]
+def draw_events(
+    paper: Paper,
+    events: list[Told],
+    *,
+    indent: int = 0,
+    with_task: bool = False,
+    heads: bool = True,
+) -> None:
+    """A table of events: on a terminal two lines each, in a pipe one."""
+    if paper.is_terminal:
+        names = ["AT, AND TASK" if with_task else "AT", "EVENT", "LEADS TO", "BY, AND WHY"]
+        rows = [_two_lines(told, with_task=with_task) for told in events]
+    else:
+        names = ["AT", *(["TASK"] if with_task else []), "EVENT", "LEADS TO", "BY", "WHY"]
+        rows = [_one_line(told, with_task=with_task) for told in events]
+    columns = [Column(name if heads else "", grows=name == names[-1]) for name in names]
+    paper.table(columns, rows, indent)
 
 
-def event_row(told: Told, *, with_task: bool = False) -> Row:
-    """An event as a line."""
+def _two_lines(told: Told, *, with_task: bool) -> Row:
     event = told.event
+    task = told.task or "" if with_task else ""
+    below = [f"  {task}", "", "", event.reason] if task or event.reason else []
+    return Row([Ink(local(event.at)), *_event_cells(event), event.actor], below)
+
+
+def _one_line(told: Told, *, with_task: bool) -> Row:
+    event = told.event
+    task = [told.task or "-"] if with_task else []
+    return Row([local(event.at), *task, *_event_cells(event), event.actor, event.reason])
+
+
+def _event_cells(event: Event) -> list[Cell]:
     loud = tint(LIGHTS[Light.AMBER][1]) if event.level is EventLevel.WARN else ""
     target = mark(task_look(event.to_status)) if event.to_status else Ink("·", "dim")
-    middle: list[Cell] = [told.task or "-"] if with_task else []
-    cells: list[Cell] = [Ink(event.event, loud), target, event.actor, event.reason]
-    return Row([Ink(local(event.at), "dim"), *middle, *cells])
+    return [Ink(event.event, loud), target]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from truegreen.faces.cli.dossier import event_columns, event_row
+from truegreen.faces.cli.dossier import draw_events
 from truegreen.faces.cli.frame import Frame, command, write_json
 from truegreen.faces.cli.paper import Paper
 from truegreen.faces.documents import event_document
@@ -36,7 +36,7 @@ Batches = Iterator[list[Told]]
     help="Begin with at most so many of the newest.",
 )
 def events(frame: Frame, task: str | None, limit: int, *, follow: bool) -> None:
-    """Print the newest events, of one TASK or of all, oldest of them first. With --json: JSON Lines."""
+    """Print the newest events, of one TASK or of all, oldest of them first; --json: JSON Lines."""
     with frame.ledger() as ledger:
         whole = ledger.find("tsk", task) if task else None
         batches = _of_task(ledger, whole, limit) if whole else _of_all(ledger, limit)
@@ -84,13 +84,13 @@ def _lines(batch: list[Told]) -> None:
 
 def _tables(paper: Paper, *, with_task: bool) -> Callable[[list[Told]], None]:
     """A table per batch; only the first has heads."""
-    columns = event_columns(with_task=with_task)
+    heads = True
 
     def write(batch: list[Told]) -> None:
-        nonlocal columns
+        nonlocal heads
         if batch:
-            paper.table(columns, [event_row(told, with_task=with_task) for told in batch])
-            columns = [column._replace(head="") for column in columns]
+            draw_events(paper, batch, with_task=with_task, heads=heads)
+            heads = False
 
     return write
 

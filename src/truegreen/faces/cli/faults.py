@@ -1,4 +1,4 @@
-"""One handler for everything that goes wrong: a sentence, a next step, an exit status; no traceback.
+"""One handler for all that goes wrong: a sentence, a next step, an exit status; no traceback.
 
 Refused, unavailable and broken come typed from the house. Anything else is our own defect: a report
 is written where the state lives, and its path is named.
@@ -29,7 +29,7 @@ _NEXT = {
 }
 
 
-def guarded(frame: Frame, act: Callable[[], int | None]) -> int:
+def guarded(frame: Frame, act: Callable[[], int | None]) -> int:  # noqa: PLR0911 - one per exit
     """Run a command to its exit status."""
     try:
         return act() or 0

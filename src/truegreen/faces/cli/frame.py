@@ -89,7 +89,7 @@ class Spoken(click.Command):
 
         return encoded({"help": text}).decode().rstrip("\n")
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The examples, as they are typed."""
         if not self.examples:
             return

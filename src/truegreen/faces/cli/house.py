@@ -155,7 +155,7 @@ def _draw_diagnosis(paper: Paper, found: Diagnosis) -> None:
 @click.option("--repair", is_flag=True, help="Also put back what was dropped or changed.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def migrate(frame: Frame, *, repair: bool, dry_run: bool) -> None:
-    """Create the store or bring its schema up to this program's. Forward only; one transaction a step."""
+    """Create the store, or bring its schema up to this program's: forward only, step by step."""
     config = frame.load()
     if dry_run and is_missing(config):
         state = migration.State(0, migration.migrations("sqlite")[-1].version, ())

@@ -6,6 +6,7 @@ Every text is cleaned here, so no command can forget it. Rich is loaded only for
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from truegreen.faces.clean import clean, width
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
     from truegreen.faces.axes import Look, Rgb
 
+_BLANKS = re.compile(r"(?: |\x1b\[[0-9;]*m)* (?: |\x1b\[[0-9;]*m)*$", re.MULTILINE)
+_NARROWEST = 60
 _DARKEST = 60
 """A colour darker than this would be ink on ink: it becomes the ground instead."""
 
@@ -43,7 +46,7 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row whose second line says why."""
+    """A row; where a second line says why, the first is cut to fit rather than wrapped."""
 
     cells: Sequence[Cell]
     below: Sequence[Cell] = ()
@@ -82,7 +85,7 @@ class Paper:
     def say(self, *parts: Part) -> None:
         """One line."""
         if self.is_terminal:
-            self.console.print(_text(parts), soft_wrap=True)
+            self._print(_text(parts), soft_wrap=True)
         else:
             sys.stdout.write(_plain(parts).rstrip() + "\n")
 
@@ -103,14 +106,26 @@ class Paper:
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
         grid.add_row(_text(label), _text([text]))
-        self.console.print(grid)
+        self._print(grid)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row], indent: int = 0) -> None:
         """Rows under heads; on a terminal they fit its width, in a pipe nothing is cut."""
-        if self.is_terminal:
-            self._fitted(columns, rows, indent)
-        else:
+        if not self.is_terminal:
             _written(columns, rows, indent)
+        elif self.console.width < _NARROWEST:
+            self._stacked(columns, rows, indent)
+        else:
+            self._fitted(columns, rows, indent)
+
+    def _stacked(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
+        """Where no table fits: every cell on a line of its own."""
+        for row in rows:
+            for n, column in enumerate(columns):
+                cells = [line[n] for line in row if line]
+                words = [ink for cell in cells for ink in (*_parts(cell), "  ")]
+                if _plain(words).strip():
+                    self.say(" " * indent, Ink(f"{column.head.lower():<8} ", "dim"), *words)
+            self.say()
 
     def _fitted(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
         from rich.padding import Padding  # noqa: PLC0415 - only for a terminal
@@ -127,20 +142,31 @@ class Paper:
                 min_width=min(12, self.console.width // 4) if column.grows else None,
             )
         for row in rows:
-            table.add_row(*(_text(_parts(cell)) for cell in row.cells))
+            table.add_row(*(_text(_parts(cell), cut=bool(row.below)) for cell in row.cells))
             if row.below:
                 table.add_row(*(_text(_parts(cell)) for cell in row.below), style="dim")
-        self.console.print(Padding(table, (0, 0, 0, indent)))
+        self._print(Padding(table, (0, 0, 0, indent)))
+
+    def _print(self, what: RenderableType, *, soft_wrap: bool = False) -> None:
+        """Without the blanks that rich fills every line up with: they would be copied along."""
+        with self.console.capture() as captured:
+            self.console.print(what, soft_wrap=soft_wrap)
+        sys.stdout.write(_BLANKS.sub(_codes_alone, captured.get()))
+
+
+def _codes_alone(found: re.Match[str]) -> str:
+    return found[0].replace(" ", "")
 
 
 def _parts(cell: Cell) -> Sequence[Part]:
     return [cell] if isinstance(cell, str | Ink) else cell
 
 
-def _text(parts: Sequence[Part]) -> Text:
+def _text(parts: Sequence[Part], *, cut: bool = False) -> Text:
+    """A line of parts; one that may be cut ends in an ellipsis instead of going on below."""
     from rich.text import Text  # noqa: PLC0415 - only for a terminal
 
-    text = Text()
+    text = Text(no_wrap=True, overflow="ellipsis") if cut else Text()
     for part in parts:
         ink = part if isinstance(part, Ink) else Ink(part)
         text.append(clean(ink.text), ink.style or None)

@@ -1,4 +1,4 @@
-"""The root of the commands: finds the one that is meant, loads it alone, and runs it to a status."""
+"""The root of the commands: finds the one that is meant, loads it alone, runs it to a status."""
 
 from __future__ import annotations
 

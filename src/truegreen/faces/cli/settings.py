@@ -35,10 +35,10 @@ def config(frame: Frame, *, schema: bool) -> None:
         for warning in described["warnings"]:
             paper.say(Ink(f"warning: {warning}", "bold"))
         rows = [
-            Row([name, _value(entry["value"]), entry["source"]])
+            Row([name, entry["source"], _value(entry["value"])])
             for name, entry in described["settings"].items()
         ]
-        heads = [Column("SETTING"), Column("VALUE", grows=True), Column("SOURCE", grows=True)]
+        heads = [Column("SETTING"), Column("SOURCE", grows=True), Column("VALUE", grows=True)]
         paper.table(heads, rows)
 
     frame.give(described, draw)
@@ -47,6 +47,8 @@ def config(frame: Frame, *, schema: bool) -> None:
 def _value(value: object) -> str:
     if isinstance(value, str):
         return value or '""'
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return ", ".join(value) or "none"
     from truegreen.contract import canonical  # noqa: PLC0415 - next to its use
 
     return "-" if value is None else canonical(value)

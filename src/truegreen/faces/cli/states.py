@@ -1,5 +1,7 @@
-"""`states`: every status with its glyph, colour and meaning, and every edge, from the same table
-that the database's triggers are made of."""
+"""`states`: every status with its glyph, colour and meaning, and every edge between them.
+
+All of it comes from the table that the database's triggers are made of; nothing stands twice.
+"""
 
 from __future__ import annotations
 

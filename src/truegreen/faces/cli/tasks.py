@@ -19,7 +19,7 @@ from truegreen.record.rows import Task
 
 SHOWN_EVENTS = 200
 _WORD_BYTES = 1000
-_SHORT_ID, _NARROW = 16, 110
+_SHORT_ID, _NARROW = 13, 110
 
 
 def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001
@@ -71,13 +71,14 @@ def list_tasks(
     statuses: tuple[TaskStatus, ...],
     cell: Cell | None,
     exit_reason: ExitReason | None,
+    *,
     role: str | None,
     agent: str | None,
     search: str | None,
     limit: int,
     after: str | None,
 ) -> None:
-    """List tasks: run status and task status in two columns, silent failures first, then the newest."""
+    """List tasks: run and task status in two columns, silent failures first, then the newest."""
     with frame.ledger() as ledger:
         whole = ledger.find("agt", agent) if agent else None
         where = Filter(statuses, cell, exit_reason, role, whole, search)
@@ -133,7 +134,7 @@ def _draw_totals(paper: Paper, page: Page, counts: list[Count]) -> None:
 
 def _two_lines(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) -> None:
     """For a terminal: the axes above, why below."""
-    narrow = paper.console.width < _NARROW
+    shown = _id_length(tasks) if paper.console.width < _NARROW else None
     columns = [
         Column("TASK"),
         Column("RUN"),
@@ -142,11 +143,18 @@ def _two_lines(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) 
     ]
     rows = []
     for task in tasks:
-        name = task.id[:_SHORT_ID] if narrow else task.id
-        axes = [Ink(name), mark(run_look(task.run_status)), mark(task_look(task.status))]
-        why = ["", f"  {task.exit_detail or ''}", f"  {_aside(task)}", _why(task, verdicts)]
+        axes = [task.id[:shown], mark(run_look(task.run_status)), mark(task_look(task.status))]
+        why = ["", f"  {task.exit_detail or ''}", _aside(task), _why(task, verdicts)]
         rows.append(Row([*axes, Ink(task.title, "bold")], why))
     paper.table(columns, rows)
+
+
+def _id_length(tasks: list[Task]) -> int:
+    """How much of the ids tells the tasks of this page apart."""
+    length = _SHORT_ID
+    while len({task.id[:length] for task in tasks}) < len(tasks):
+        length += 1
+    return length
 
 
 def _one_line(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) -> None:
@@ -161,10 +169,13 @@ def _one_line(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) -
     paper.table([Column(head) for head in heads], rows)
 
 
-def _aside(task: Task) -> str:
-    """The cell, where its name says more than the status beside it."""
-    title = CELLS[task.cell].title if task.cell else ""
-    return title if title != task.status else ""
+def _aside(task: Task) -> Ink:
+    """The cell, where its name says more than the status beside it, and nothing greener."""
+    if task.cell is None or task.cell is Cell.TRUE_GREEN or CELLS[task.cell].title == task.status:
+        return Ink("")
+    look = cell_look(task.cell)
+    loud = f"not dim {tint(look.rgb)}" if CELLS[task.cell].route else ""
+    return Ink(f"  {look.word}", loud)
 
 
 def _why(task: Task, verdicts: dict[int, Verdicted]) -> str:
@@ -180,7 +191,7 @@ def _why(task: Task, verdicts: dict[int, Verdicted]) -> str:
 )
 @click.argument("task")
 def show(frame: Frame, task: str) -> None:
-    """Show everything about one TASK: both axes, the claim against the evidence, findings, runs, budget."""
+    """Show everything about one TASK: both axes, claim against evidence, findings, runs, budget."""
     with frame.ledger() as ledger:
         dossier = ledger.dossier(ledger.find("tsk", task))
         after = max(0, dossier.task.revision - SHOWN_EVENTS)

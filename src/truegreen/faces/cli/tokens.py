@@ -1,4 +1,4 @@
-"""`token`: keys for people and programs. A secret is said once; the record keeps only its digest."""
+"""`token`: keys for people and programs. A secret is said once; only its digest is kept."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def create(frame: Frame, role: Role, name: str, ttl: float | None, out: str | No
                 os.fsync(keep)
                 frame.give({**document, "file": out}, lambda paper: paper.say(token.id))
             else:
-                document["secret"] = secret
-                frame.give(document, lambda _: click.echo(secret))
+                frame.give({**document, "secret": secret}, lambda _: click.echo(secret))
             sys.stdout.flush()
         except OSError:
             # Nobody has seen the secret: the key to nothing must not stay.

@@ -44,8 +44,12 @@ class Ledger(Verdicts, Leases, Approvals, Endings, Agents, Inbox, Reads):
             reach = reach._replace(xact=last.xact, key=last.key)
 
     def close(self) -> None:
-        """Give the connections back."""
-        self._store.close()
+        """Anchor what was written, then give the connections back."""
+        try:
+            if self._wrote:
+                self.mark()
+        finally:
+            self._store.close()
 
 
 def open_ledger(url: str, *, anchor: str | None = None) -> Ledger:

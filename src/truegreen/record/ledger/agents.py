@@ -90,7 +90,7 @@ class Agents(Desk):
             self._house_note(tx, Note.MESSAGE, Entry(actor, data={"agent": agent_id}))
             return lambda: read(Message, hit.row)
 
-        return self._witnessed("send", actor, Ticket("", "", 0, ""), act, {"agent": agent_id})
+        return self._witnessed("send", actor, Ticket("", agent_id, 0, ""), act, {"agent": agent_id})
 
     # -- tokens ---------------------------------------------------------------------------------
 

@@ -145,6 +145,7 @@ class Desk:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._wrote = False
 
     # -- transactions ---------------------------------------------------------------------------
 
@@ -160,12 +161,14 @@ class Desk:
                 with self._store.transaction() as tx:
                     events = tx.events
                     answer = act(tx)
+                self._wrote = self._wrote or bool(events)
                 return answer()
             except OutcomeUnknown as cut:
                 failure = cut
                 if answer and events and self._landed(events[-1]):
+                    self._wrote = True
                     return answer()
-            except (Again, StoreUnreachable) as lost:
+            except Again as lost:
                 failure = lost
         raise failure or AssertionError("unreachable")
 

@@ -203,7 +203,7 @@ INSERT INTO refusals (task_key, run_id, verb, code, actor, message, evidence, ti
     last_at)
   VALUES ((SELECT key FROM tasks WHERE id = :task), :run_id, :verb, :code, :actor, :message,
     :evidence, 1, :now, :now)
-  ON CONFLICT (task_key, run_id, verb, code, actor)
+  ON CONFLICT (COALESCE(task_key, 0), run_id, verb, code, actor)
   DO UPDATE SET times = refusals.times + 1, last_at = :now;
 
 -- name: refusals_of_task

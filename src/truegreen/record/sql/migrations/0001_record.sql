@@ -229,7 +229,8 @@ CREATE TABLE refusals (
   last_at {int} NOT NULL
 ) {strict};
 
-CREATE UNIQUE INDEX refusals_same ON refusals (task_key, run_id, verb, code, actor);
+CREATE UNIQUE INDEX refusals_same
+  ON refusals (COALESCE(task_key, 0), run_id, verb, code, actor);
 
 CREATE TABLE messages (
   key {serial},

@@ -1,0 +1,565 @@
+"""One attack, or several, for every rule that the database guards itself with.
+
+Each attack is a list of raw statements that this one rule stands against: with the rule it is
+refused in the rule's words, without it it goes through. `also` names rules that stand behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from tests.record.lives import (
+    LEAD,
+    OPERATOR,
+    brought,
+    declared,
+    ended,
+    judged,
+    opened,
+    started,
+)
+from tests.record.raw_sql import Raw, event, fitting, noted, written
+from truegreen.errors import Stale
+from truegreen.model import ExitDetail, Mode, Outcome, Role, TaskStatus
+from truegreen.record.guards import DATABASE_ACTOR
+from truegreen.record.ledger import Ledger, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from truegreen.facts import Ticket
+    from truegreen.record.rows import Run, Task
+
+S = TaskStatus
+Variants = list[list[str]]
+
+
+class Attack(NamedTuple):
+    """What is tried, and which further rules must fall before it goes through."""
+
+    tried: Callable[[Ledger, Raw], Variants]
+    also: tuple[str, ...] = ()
+
+
+ATTACKS: dict[tuple[str, str], Attack] = {}
+
+
+def attack(guard: str, message: str, *also: str) -> Callable[..., Callable[..., Variants]]:
+    def register(tried: Callable[[Ledger, Raw], Variants]) -> Callable[[Ledger, Raw], Variants]:
+        ATTACKS[guard, message] = Attack(tried, also)
+        return tried
+
+    return register
+
+
+# -- tasks --------------------------------------------------------------------------------------
+
+
+def new_task(raw: Raw, like: Task, **changes: object) -> list[str]:
+    """A second task like a queued one, with its open event."""
+    key = like.key + 1000
+    opening = event(like, "open", task_key=key, revision=1, fence=0)
+    fresh = {"key": key, "id": "'tsk_raw'", "revision": 1, "priority": 0}
+    return [opening, raw.copied("tasks", like.key, **(fresh | changes))]
+
+
+@attack("tasks_open", "a task begins queued, without an exit, a verdict, a seal or a badge")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    changes: list[dict[str, object]] = [
+        {"status": "'running'"},
+        {"revision": 2},
+        {"exit_reason": "'done'", "exit_detail": "'completed'"},
+        {"sealed_at": 1},
+        {"rescued": 1},
+        {"overridden": 1},
+        {"verdict": "'passed'"},
+        {"cell": "'true_green'"},
+        {"acceptance": "'{}'"},
+    ]
+    return [new_task(raw, task, **each) for each in changes]
+
+
+@attack("tasks_open", "a task begins with its open event")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    note = event(task, "inbox")
+    return [new_task(raw, task)[1:], [note, *new_task(raw, task)[1:]]]
+
+
+@attack("tasks_kept", "the contract and the identity of a task are frozen")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    frozen: dict[str, object] = {
+        "key": "key + 1000",
+        "id": "'tsk_other'",
+        "title": "'another'",
+        "goal": "'another'",
+        "role": "'another'",
+        "contract": "'{}'",
+        "contract_digest": "'sha256:0'",
+        "created_at": "created_at + 1",
+        "created_by": "'operator:eve'",
+        "parent_key": "key",
+        "qa_of_key": "key",
+    }
+    plain = [[written(task, **{name: value})] for name, value in frozen.items()]
+    with_event = [noted(task, **{name: value}) for name, value in frozen.items() if name != "key"]
+    return plain + with_event
+
+
+@attack("tasks_kept", "the fence never falls")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.RUNNING)
+    return [noted(task, fence="fence - 1")]
+
+
+@attack("tasks_kept", "sealed stays sealed")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    variants = []
+    for status in (S.SUCCEEDED, S.FAILED, S.CANCELED):
+        before, _ = brought(ledger, status)
+        ledger.terminate(before.id, actor=OPERATOR)
+        task = ledger.task(before.id)
+        variants += [noted(task, sealed_at="NULL"), noted(task, sealed_at="sealed_at + 1")]
+    return variants
+
+
+@attack("tasks_kept", "a badge stays for ever")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    ticket = started(ledger)
+    ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
+    judged(ledger, ticket, Outcome.PASSED)
+    rescued = ledger.retry(ticket.task, actor=OPERATOR, reason="again")
+    assert rescued.rescued
+    waiting, _ = brought(ledger, S.PENDING_QA)
+    ledger.review(waiting.id, accept=True, actor=OPERATOR, reason="fine")
+    overridden = ledger.retry(waiting.id, actor=OPERATOR, reason="again")
+    assert overridden.overridden
+    return [noted(rescued, rescued=0), noted(overridden, overridden=0)]
+
+
+@attack("tasks_kept", "revisions go up one by one")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.PENDING_EVAL)
+    green = fitting("succeeded")
+    return [
+        [written(task, revision="revision - 1")],
+        [written(task, revision="revision - 1", status="'succeeded'", **green)],
+    ]
+
+
+@attack(
+    "tasks_kept",
+    "no edge leads from the old status to the new one",
+    "what is known about a task changes only with its event",
+)
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    return [[written(task, status="'succeeded'", **fitting("succeeded"))]]
+
+
+@attack("tasks_kept", "a start raises the fence")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    start = event(task, "start", ("queued", "running"))
+    return [[start, written(task, status="'running'", revision="revision + 1")]]
+
+
+@attack("tasks_kept", "what is known about a task changes only with its event")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    known: list[dict[str, object]] = [
+        {"status": "'running'", "fence": "fence + 1"},
+        {"exit_reason": "'done'", "exit_detail": "'completed'"},
+        {"verdict": "'passed'"},
+        {"cell": "'true_green'"},
+        {"run_status": "'exited'"},
+        {"rescued": 1},
+        {"overridden": 1},
+        {"sealed_at": 1},
+        {"fence": "fence + 1"},
+        {"acceptance": "'{}'"},
+        {"attempt": "attempt + 1"},
+        {"attempts": "attempts + 1"},
+        {"attempts_max": "attempts_max + 1"},
+        {"deferrals": "deferrals + 1"},
+        {"deferrals_max": "deferrals_max + 1"},
+        {"qa_rounds": "qa_rounds + 1"},
+        {"qa_rounds_max": "qa_rounds_max + 1"},
+        {"mode": "'assisted'"},
+        {"agent_key": agent.key},
+        {"head": other_head(raw)},
+    ]
+    variants = [[written(task, **each)] for each in known]
+    green, _ = brought(ledger, S.SUCCEEDED)
+    variants.append([written(green, settled_at="NULL")])
+    running, _ = brought(ledger, S.RUNNING)
+    block: dict[str, object] = {"status": "'blocked'", **fitting("blocked")}
+    smuggled = [each for each in known if "status" not in each and "exit_reason" not in each]
+    variants += [[written(running, **(block | each))] for each in smuggled]
+    return variants
+
+
+def other_head(raw: Raw) -> str:
+    return "x'00'" if raw.dialect == "sqlite" else r"'\x00'::bytea"
+
+
+@attack("tasks_kept", "a status changes only with its event")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    step: dict[str, object] = {
+        "status": "'running'",
+        "fence": "fence + 1",
+        "revision": "revision + 1",
+    }
+    note = event(task, "inbox")
+    return [
+        [written(task, **step)],
+        [note, written(task, **step)],
+        [written(task, revision="revision + 1", verdict="'passed'")],
+    ]
+
+
+# -- events -------------------------------------------------------------------------------------
+
+
+@attack("events_true", "the task has moved on: its revision or fence is another")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.RUNNING)
+    return [
+        [event(task, "inbox", revision=task.revision + 5)],
+        [event(task, "inbox", fence=task.fence - 1)],
+        [event(task, "open", revision=task.revision + 5)],
+    ]
+
+
+@attack("events_true", "a move names the statuses that it leads from and to, a note names none")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    return [
+        [event(task, "start")],
+        [event(task, "inbox", to_status="'succeeded'")],
+        [event(task, "start", to_status="'running'")],
+    ]
+
+
+@attack("events_true", "no such edge")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    return [
+        [event(task, "accept", ("queued", "succeeded"))],
+        [event(task, "start", ("queued", "succeeded"))],
+    ]
+
+
+@attack("events_true", "the task is not in the status that the event leads from, or it is sealed")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    before, _ = brought(ledger, S.SUCCEEDED)
+    ledger.terminate(before.id, actor=OPERATOR)
+    sealed = ledger.task(before.id)
+    return [
+        [event(task, "accept", ("pending_eval", "succeeded"))],
+        [event(sealed, "reopen", ("succeeded", "queued"))],
+        [event(task, "accept", ("pending_eval", "succeeded"), task_key="NULL", revision=99)],
+    ]
+
+
+@attack("events_true", "a block is written with level warn")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.RUNNING)
+    return [[event(task, "block", ("running", "blocked"))]]
+
+
+@attack("events_true", "an event carries its hash")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    start = ("queued", "running")
+    return [
+        [event(task, "inbox", hash="NULL")],
+        [event(task, "start", start, hash="NULL", actor=f"'{DATABASE_ACTOR}'")],
+    ]
+
+
+def run_of(ledger: Ledger, ticket: Ticket | None) -> Run:
+    """The run that a ticket is for."""
+    assert ticket
+    return ledger.run(ticket.run)[0]
+
+
+# -- runs ---------------------------------------------------------------------------------------
+
+
+@attack("runs_started", "a run begins under the fence of its running task")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    run = run_of(ledger, brought(ledger, S.TERMINATED)[1])
+    judged_run = run_of(ledger, brought(ledger, S.PENDING_EVAL)[1])
+    fresh = {"key": 1000, "id": "'run_raw'", "attempt": 99}
+    live = {
+        "status": "'starting'",
+        **dict.fromkeys(("exit_reason", "exit_detail", "ended_by", "ended_at", "cell"), "NULL"),
+    }
+    return [
+        [raw.copied("runs", run.key, **fresh, **live)],
+        [raw.copied("runs", run.key, **fresh)],
+        [raw.copied("runs", judged_run.key, **fresh, **live)],
+    ]
+
+
+@attack("runs_kept", "the identity of a run is frozen")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ticket = started(ledger)
+    run = run_of(ledger, ticket)
+    other = opened(ledger)
+    frozen: dict[str, object] = {
+        "key": "key + 1000",
+        "id": "'run_raw'",
+        "task_key": other.key,
+        "attempt": "attempt + 1",
+        "fence": "fence + 1",
+        "created_at": "created_at + 1",
+        "agent_key": agent.key,
+        "base_digest": "'tree:other'",
+        "isolation": "'jail'",
+    }
+    return [[f"UPDATE runs SET {n} = {v} WHERE key = {run.key}"] for n, v in frozen.items()]
+
+
+@attack("runs_kept", "the first exit reason won; an ended run stays as it ended")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    ticket = started(ledger)
+    declared(ledger, ticket)
+    run = run_of(ledger, ticket)
+    changes = (
+        "exit_reason = 'fatal_error', exit_detail = 'oom'",
+        "exit_detail = 'noop'",
+        "status = 'crashed'",
+        "exit_code = 7",
+        "signal = 9",
+        "ended_by = 'operator'",
+        "ended_at = ended_at + 1",
+        "usage = '{\"turns\":1}'",
+        "digest = 'tree:other'",
+        "status = 'running', exit_reason = NULL, exit_detail = NULL, ended_at = NULL,"
+        " ended_by = NULL, cell = NULL",
+    )
+    return [[f"UPDATE runs SET {each} WHERE key = {run.key}"] for each in changes]
+
+
+# -- agents, messages, tokens -------------------------------------------------------------------
+
+
+@attack("agents_registered", "a child of a terminated agent is terminated")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    child = {"key": agent.key + 1000, "id": "'agt_raw'", "parent_key": agent.key}
+    alive = {"status": "'pending'", "terminated_at": "NULL"}
+    return [[raw.copied("agents", agent.key, **child, **alive)]]
+
+
+@attack("agents_kept", "terminated is final")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    return [[f"UPDATE agents SET terminated_at = terminated_at + 1 WHERE key = {agent.key}"]]
+
+
+@attack("agents_kept", "no edge leads between these statuses of an agent")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ticket = started(ledger, agent_id=agent.id)
+    declared(ledger, ticket)
+    return [
+        [f"UPDATE agents SET status = '{status}' WHERE key = {agent.key}"]
+        for status in ("pending", "error")
+    ]
+
+
+@attack("agents_kept", "the identity of an agent is frozen")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    frozen = {
+        "key": "key + 1000",
+        "id": "'agt_raw'",
+        "name": "'b'",
+        "definition": "'sha256:1'",
+        "parent_key": str(agent.key),
+        "created_at": "created_at + 1",
+    }
+    return [[f"UPDATE agents SET {n} = {v} WHERE key = {agent.key}"] for n, v in frozen.items()]
+
+
+@attack("messages_heard", "a terminated agent gets no messages")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ledger.send(agent.id, "hello", actor=LEAD)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    (key,) = raw.do("SELECT key FROM messages")[0]
+    return [[raw.copied("messages", key, key=1000, id="'msg_raw'")]]
+
+
+@attack("tokens_kept", "a token can only be revoked, once")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    alive, _ = ledger.mint_token(Role.VIEWER, "v", actor=OPERATOR, seconds=9)
+    dead, _ = ledger.mint_token(Role.VIEWER, "w", actor=OPERATOR)
+    ledger.revoke_token(dead.id, actor=OPERATOR)
+    task, ticket = brought(ledger, S.RUNNING)
+    run = run_of(ledger, ticket)
+    frozen: dict[str, object] = {
+        "key": "key + 1000",
+        "id": "'tok_raw'",
+        "role": "'operator'",
+        "name": "'eve'",
+        "digest": other_head(raw),
+        "task_key": task.key,
+        "run_key": run.key,
+        "fence": 1,
+        "created_at": "created_at + 1",
+        "expires_at": "NULL",
+    }
+    variants = [[f"UPDATE tokens SET {n} = {v} WHERE key = {alive.key}"] for n, v in frozen.items()]
+    return [
+        *variants,
+        [f"UPDATE tokens SET revoked_at = NULL WHERE key = {dead.key}"],
+        [f"UPDATE tokens SET revoked_at = revoked_at + 1 WHERE key = {dead.key}"],
+    ]
+
+
+# -- what is kept -------------------------------------------------------------------------------
+
+KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals")
+APPENDED = ("events", "claims", "findings")
+
+
+def populated(ledger: Ledger) -> None:
+    """At least one row in every table that keeps what it has."""
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ledger.send(agent.id, "hello", actor=LEAD, key="message-1")
+    ledger.mint_token(Role.VIEWER, "v", actor=OPERATOR)
+    ticket = started(ledger, mode=Mode.AUTONOMOUS)
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.INCONCLUSIVE)
+    with pytest.raises(Stale):
+        declared(ledger, ticket)
+
+
+def _deleting(table: str, statement: str) -> Callable[[Ledger, Raw], Variants]:
+    def tried(ledger: Ledger, raw: Raw) -> Variants:
+        populated(ledger)
+        assert raw.do(f"SELECT COUNT(*) FROM {table}") > [[0]]
+        return [[statement]]
+
+    return tried
+
+
+for _table in (*KEPT, *APPENDED):
+    attack(f"{_table}_no_delete", f"{_table} are kept: delete is refused")(
+        _deleting(_table, f"DELETE FROM {_table}")
+    )
+_LIES = {
+    "events": "reason = 'a lie'",
+    "claims": "kind = 'noop'",
+    "findings": "outcome = 'passed'",
+}
+for _table, _lie in _LIES.items():
+    attack(f"{_table}_no_update", f"{_table} are kept: update is refused")(
+        _deleting(_table, f"UPDATE {_table} SET {_lie}")
+    )
+
+
+# -- what SQLite would replace ------------------------------------------------------------------
+
+
+@attack("tasks_no_replace", "tasks are kept: replace is refused")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.TERMINATED)
+    reborn = {
+        "status": "'queued'",
+        "revision": 1,
+        "verdict": "'unknown'",
+        **dict.fromkeys(("exit_reason", "exit_detail", "sealed_at", "settled_at", "cell"), "NULL"),
+    }
+    waiting, _ = brought(ledger, S.PENDING_QA)
+    (key,) = raw.do(f"SELECT key FROM tasks WHERE qa_of_key = {waiting.key}")[0]
+    review = ledger.task(raw.do(f"SELECT id FROM tasks WHERE key = {key}")[0][0])
+    opening, second = new_task(raw, review)
+    stranger = event(task, "open", task_key=task.key + 1000, revision=1, fence=0)
+    return [
+        [raw.copied("tasks", task.key, "REPLACE", **reborn)],
+        [stranger, raw.copied("tasks", task.key, "REPLACE", **reborn, key=task.key + 1000)],
+        [opening, second.replace("INSERT", "REPLACE", 1)],
+    ]
+
+
+@attack("runs_no_replace", "runs are kept: replace is refused")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    _, ticket = brought(ledger, S.RUNNING)
+    key = run_of(ledger, ticket).key
+    other = {"key": key + 1000}
+    return [
+        [raw.copied("runs", key, "REPLACE", created_at=1)],
+        [raw.copied("runs", key, "REPLACE", **other, attempt=99)],
+        [raw.copied("runs", key, "REPLACE", **other, id="'run_raw'", attempt=99)],
+        [
+            raw.copied(
+                "runs",
+                key,
+                "REPLACE",
+                **other,
+                id="'run_raw'",
+                status="'missed'",
+                exit_reason="'unknown'",
+                exit_detail="'unclassified'",
+                ended_by="'machine'",
+                ended_at=1,
+                cell="'outage'",
+            )
+        ],
+    ]
+
+
+@attack("events_no_replace", "events are kept: replace is refused")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    ledger.start(task.id, Start("test"), key="start-1")
+    ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    now = ledger.task(task.id)
+    (key, name) = raw.do("SELECT key, id FROM events WHERE event = 'start'")[0]
+
+    def replaced(**changes: object) -> list[str]:
+        return [event(now, "inbox", **changes).replace("INSERT", "REPLACE", 1)]
+
+    return [
+        replaced(key=key),
+        replaced(id=f"'{name}'"),
+        replaced(idempotency_key="'start-1'"),
+        replaced(task_key="NULL", revision=1),
+    ]
+
+
+def _replacing(table: str, *others: dict[str, object]) -> Callable[[Ledger, Raw], Variants]:
+    def tried(ledger: Ledger, raw: Raw) -> Variants:
+        populated(ledger)
+        (key,) = raw.do(f"SELECT key FROM {table}")[0]
+        return [[raw.copied(table, key, "REPLACE", **changes)] for changes in ({}, *others)]
+
+    return tried
+
+
+_ELSE: dict[str, tuple[dict[str, object], ...]] = {
+    "claims": (),
+    "findings": ({"key": 1000},),
+    "agents": ({"key": 1000},),
+    "messages": ({"key": 1000}, {"key": 1000, "id": "'msg_raw'"}),
+    "tokens": ({"key": 1000}, {"key": 1000, "id": "'tok_raw'"}),
+}
+for _table, _others in _ELSE.items():
+    attack(f"{_table}_no_replace", f"{_table} are kept: replace is refused")(
+        _replacing(_table, *_others)
+    )
