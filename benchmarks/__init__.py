@@ -1,1 +1,1 @@
-"""Measurements of truegreen, each beside the raw thing it is compared with."""
+"""What truegreen costs, measured beside what it is compared with: `python -m benchmarks`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from truegreen.contract import Contract, Qa, contract_digest
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Finding, Verdict
@@ -26,8 +26,9 @@ from truegreen.record.ledger import Ledger, Start
 OPERATOR = Actor(Role.OPERATOR, "bench")
 CONTRACT = Contract(title="fix the parser", goal="make the tests pass", qa=Qa(roles=()))
 DIGEST = contract_digest(CONTRACT)
+START = Start("bench", base_digest="before")
 TRANSITIONS = 5
-_EXIT = Exit(
+EXIT = Exit(
     status=RunStatus.EXITED,
     reason=ExitReason.DONE,
     detail=ExitDetail.COMPLETED,
@@ -35,8 +36,8 @@ _EXIT = Exit(
     code=0,
     digest="after",
 )
-_CLAIM = Claim(kind=ClaimKind.DONE, reason="all tests pass")
-_FINDING = Finding(
+CLAIM = Claim(kind=ClaimKind.DONE, reason="all tests pass")
+FINDING = Finding(
     check="tests",
     kind="run",
     outcome=FindingOutcome.PASSED,
@@ -45,7 +46,7 @@ _FINDING = Finding(
     contract_digest=DIGEST,
     judge="truegreen",
 )
-_VERDICT = Verdict(
+VERDICT = Verdict(
     outcome=Outcome.PASSED,
     reason="gate tests: 212 passed",
     digest="after",
@@ -54,14 +55,24 @@ _VERDICT = Verdict(
 )
 
 
-def life(ledger: Ledger) -> str:
-    """One task from open to green, five acknowledged transitions."""
+def steps(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """One task from open to green: the verb and the task after each acknowledged transition."""
     task = ledger.open(CONTRACT, actor=OPERATOR)
-    ticket = ledger.start(task.id, Start("bench", base_digest="before"))
-    ledger.end_run(ticket, _EXIT, claim=_CLAIM)
-    ledger.record(ticket, [_FINDING])
-    ledger.judge(ticket, _VERDICT)
-    return task.id
+    yield "open", task.id
+    ticket = ledger.start(task.id, START)
+    yield "start", task.id
+    ledger.end_run(ticket, EXIT, claim=CLAIM)
+    yield "end_run", task.id
+    ledger.record(ticket, [FINDING])
+    yield "record", task.id
+    ledger.judge(ticket, VERDICT)
+    yield "judge", task.id
+
+
+def life(ledger: Ledger) -> None:
+    """One whole life."""
+    for _ in steps(ledger):
+        pass
 
 
 class Execute(Protocol):
@@ -71,204 +82,215 @@ class Execute(Protocol):
         """Nobody looks at the answer."""
 
 
+class _Edge(NamedTuple):
+    """An event: its place in the chain, and where it leads from and to."""
+
+    revision: int
+    event: str
+    source: str | None = None
+    target: str | None = None
+    fence: int = 1
+
+
+_NOW = 1_700_000_000_000_000
+_HEAD = b"0" * 32
+_BORN: dict[str, Any] = {
+    "mode": "autonomous",
+    "rescued": 0,
+    "overridden": 0,
+    "sealed_at": None,
+    "attempt": 1,
+    "attempts": 0,
+    "attempts_max": 3,
+    "deferrals": 0,
+    "qa_rounds": 0,
+    "not_before": 0,
+    "agent_key": None,
+    "acceptance": None,
+    "settled_at": None,
+    "exit_reason": None,
+    "exit_detail": None,
+    "verdict": "unknown",
+    "cell": None,
+    "run_status": "starting",
+    "to_head": _HEAD,
+    "now": _NOW,
+}
+_ENDED = {
+    "run_status": "exited",
+    "cell": "awaiting_verdict",
+    "verdict": "pending",
+    "exit_reason": "done",
+    "exit_detail": "completed",
+}
+_GREEN = {"cell": "true_green", "verdict": "passed", "acceptance": "{}", "settled_at": _NOW}
+
+
 class RawLife:
     """The same rows in the same five transactions, by prepared statements and nothing else.
 
     No reads, no decisions, no hashing: what the database alone costs, with our triggers in it.
+    Only for a store that nobody has written to: keys are counted, not asked for.
     """
 
     def __init__(self, transaction: Callable[[], AbstractContextManager[Execute]]) -> None:
         self._transaction = transaction
         self._keys = itertools.count(1)
 
-    def __call__(self) -> str:
+    def __call__(self) -> None:
         """One life."""
         key = next(self._keys)
-        now = 1_700_000_000_000_000
-        task, run = new_id("tsk", now), new_id("run", now)
-        row = {
-            "key": key,
-            "mode": "autonomous",
-            "rescued": 0,
-            "overridden": 0,
-            "sealed_at": None,
-            "attempts": 0,
-            "attempts_max": 3,
-            "deferrals": 0,
-            "qa_rounds": 0,
-            "not_before": 0,
-            "agent_key": None,
-            "acceptance": None,
-            "settled_at": None,
-            "to_head": b"0" * 32,
-            "now": now,
-            "exit_reason": None,
-            "exit_detail": None,
-        }
-        with self._transaction() as run_sql:
-            self._event(run_sql, key, 1, "open", None, None, None, 0)
-            run_sql(
-                "insert_task",
-                key=key,
-                id=task,
-                title=CONTRACT.title,
-                goal=CONTRACT.goal,
-                role="",
-                mode="autonomous",
-                head=b"0" * 32,
-                attempts_max=3,
-                deferrals_max=3,
-                qa_rounds_max=2,
-                priority=0,
-                parent_key=None,
-                qa_of_key=None,
-                created_by="operator:bench",
-                contract=CONTRACT.text(),
-                contract_digest=DIGEST,
-                now=now,
-            )
-        with self._transaction() as run_sql:
-            self._event(run_sql, key, 2, "start", "queued", "running", run, 1)
-            row |= {"run_status": "starting", "cell": None, "verdict": "unknown", "attempt": 1}
-            self._task(run_sql, row, 1, ("queued", "running"), (0, 1))
-            run_sql(
-                "insert_run",
-                id=run,
-                task_key=key,
-                attempt=1,
-                fence=1,
-                agent_key=None,
-                isolation="",
-                base_digest="before",
-                facts="{}",
-                now=now,
-            )
-            run_sql(
-                "insert_lease", run=run, token="t", holder="bench", boot="", expires_at=now
-            )
-        with self._transaction() as run_sql:
-            run_sql(
-                "insert_claim",
-                task_key=key,
-                run_key=key,
-                kind="done",
-                reason="all tests pass",
-                statements="[]",
-                extra="{}",
-                source="cli",
-                now=now,
-            )
-            self._event(run_sql, key, 3, "declare", "running", "pending_eval", run, 1)
-            row |= {"run_status": "exited", "cell": "awaiting_verdict", "verdict": "pending"}
-            row |= {"exit_reason": "done", "exit_detail": "completed"}
-            self._task(run_sql, row, 2, ("running", "pending_eval"), (1, 1))
-            run_sql(
-                "end_run",
-                key=key,
-                status="exited",
-                exit_reason="done",
-                exit_detail="completed",
-                exit_code=0,
-                signal=None,
-                ended_by="agent",
-                verdict="pending",
-                cell="awaiting_verdict",
-                digest="after",
-                usage="{}",
-                now=now,
-            )
-        with self._transaction() as run_sql:
-            run_sql(
-                "insert_finding",
-                id=new_id("fnd", now),
-                task_key=key,
-                run_key=key,
-                phase="after",
-                check_name="tests",
-                kind="run",
-                outcome="passed",
-                before=None,
-                level="A1",
-                score=None,
-                counts="{}",
-                reason="212 passed",
-                evidence="{}",
-                digest="after",
-                contract_digest=DIGEST,
-                judge="truegreen",
-                judged="",
-                isolation="none",
-                duration_us=0,
-                binding=1,
-                now=now,
-            )
-            self._event(run_sql, key, 4, "findings", None, None, run, 1)
-            run_sql(
-                "note_task",
-                key=key,
-                status="pending_eval",
-                fence=1,
-                revision=3,
-                to_head=b"0" * 32,
-                now=now,
-            )
-        with self._transaction() as run_sql:
-            self._event(run_sql, key, 5, "accept", "pending_eval", "succeeded", run, 1)
-            row |= {"cell": "true_green", "verdict": "passed", "acceptance": "{}"}
-            row |= {"settled_at": now}
-            self._task(run_sql, row, 4, ("pending_eval", "succeeded"), (1, 1))
-            run_sql(
-                "judge_run",
-                key=key,
-                verdict="passed",
-                level="A2",
-                reason="gate tests: 212 passed",
-                cell="true_green",
-                now=now,
-            )
-            run_sql("drop_lease", run_key=key)
-        return task
+        run = new_id("run", _NOW)
+        for step in (self._open, self._start, self._end, self._find, self._judge):
+            with self._transaction() as sql:
+                step(sql, key, run)
+
+    def _open(self, sql: Execute, key: int, _run: str) -> None:
+        self._event(sql, key, None, _Edge(1, "open", fence=0))
+        sql(
+            "insert_task",
+            key=key,
+            id=new_id("tsk", _NOW),
+            title=CONTRACT.title,
+            goal=CONTRACT.goal,
+            role="",
+            mode="autonomous",
+            head=_HEAD,
+            attempts_max=3,
+            deferrals_max=3,
+            qa_rounds_max=2,
+            priority=0,
+            parent_key=None,
+            qa_of_key=None,
+            created_by="operator:bench",
+            contract=CONTRACT.text(),
+            contract_digest=DIGEST,
+            now=_NOW,
+        )
+
+    def _start(self, sql: Execute, key: int, run: str) -> None:
+        edge = _Edge(2, "start", "queued", "running")
+        self._event(sql, key, run, edge)
+        self._task(sql, key, edge, 0, _BORN)
+        sql(
+            "insert_run",
+            id=run,
+            task_key=key,
+            attempt=1,
+            fence=1,
+            agent_key=None,
+            isolation="",
+            base_digest="before",
+            facts="{}",
+            now=_NOW,
+        )
+        sql("insert_lease", run=run, token="t", holder="bench", boot="", expires_at=_NOW)  # noqa: S106 - no secret
+
+    def _end(self, sql: Execute, key: int, run: str) -> None:
+        sql(
+            "insert_claim",
+            task_key=key,
+            run_key=key,
+            kind="done",
+            reason="all tests pass",
+            statements="[]",
+            extra="{}",
+            source="cli",
+            now=_NOW,
+        )
+        edge = _Edge(3, "declare", "running", "pending_eval")
+        self._event(sql, key, run, edge)
+        self._task(sql, key, edge, 1, _BORN | _ENDED)
+        sql(
+            "end_run",
+            key=key,
+            status="exited",
+            exit_reason="done",
+            exit_detail="completed",
+            exit_code=0,
+            signal=None,
+            ended_by="agent",
+            verdict="pending",
+            cell="awaiting_verdict",
+            digest="after",
+            usage="{}",
+            now=_NOW,
+        )
+
+    def _find(self, sql: Execute, key: int, run: str) -> None:
+        sql(
+            "insert_finding",
+            id=new_id("fnd", _NOW),
+            task_key=key,
+            run_key=key,
+            phase="after",
+            check_name="tests",
+            kind="run",
+            outcome="passed",
+            before=None,
+            level="A1",
+            score=None,
+            counts="{}",
+            reason="212 passed",
+            evidence="{}",
+            digest="after",
+            contract_digest=DIGEST,
+            judge="truegreen",
+            judged="",
+            isolation="none",
+            duration_us=0,
+            binding=1,
+            now=_NOW,
+        )
+        self._event(sql, key, run, _Edge(4, "findings"))
+        guard = {"status": "pending_eval", "fence": 1, "revision": 3}
+        sql("note_task", key=key, **guard, to_head=_HEAD, now=_NOW)
+
+    def _judge(self, sql: Execute, key: int, run: str) -> None:
+        edge = _Edge(5, "accept", "pending_eval", "succeeded")
+        self._event(sql, key, run, edge)
+        self._task(sql, key, edge, 1, _BORN | _ENDED | _GREEN)
+        sql(
+            "judge_run",
+            key=key,
+            verdict="passed",
+            level="A2",
+            reason="gate tests: 212 passed",
+            cell="true_green",
+            now=_NOW,
+        )
+        sql("drop_lease", run_key=key)
 
     @staticmethod
-    def _event(
-        run_sql: Execute,
-        key: int,
-        revision: int,
-        event: str,
-        source: str | None,
-        target: str | None,
-        run: str | None,
-        fence: int,
-    ) -> None:
-        run_sql(
+    def _event(sql: Execute, key: int, run: str | None, edge: _Edge) -> None:
+        sql(
             "insert_event",
-            id=new_id("evt", 1_700_000_000_000_000),
+            id=new_id("evt", _NOW),
             task_key=key,
             run_id=run,
-            revision=revision,
-            at=1_700_000_000_000_000,
+            revision=edge.revision,
+            at=_NOW,
             level="info",
-            event=event,
-            from_status=source,
-            to_status=target,
+            event=edge.event,
+            from_status=edge.source,
+            to_status=edge.target,
             actor=str(SYSTEM),
             reason="",
-            fence=fence,
+            fence=edge.fence,
             idempotency_key=None,
             data="{}",
-            hash=b"0" * 32,
+            hash=_HEAD,
         )
 
     @staticmethod
-    def _task(
-        run_sql: Execute, row: dict[str, Any], revision: int, edge: tuple[str, str], fence: tuple[int, int]
-    ) -> None:
-        run_sql(
+    def _task(sql: Execute, key: int, edge: _Edge, fence: int, row: dict[str, Any]) -> None:
+        sql(
             "write_task",
             **row,
-            revision=revision,
-            status=edge[0],
-            to_status=edge[1],
-            fence=fence[0],
-            to_fence=fence[1],
+            key=key,
+            revision=edge.revision - 1,
+            status=edge.source,
+            to_status=edge.target,
+            fence=fence,
+            to_fence=edge.fence,
         )

@@ -42,6 +42,9 @@ def _answer(words: list[str]) -> int:
 
         (sys.stdout if words else sys.stderr).write(root_help())
         return 0 if words else 2
+    import gc  # noqa: PLC0415 - built in
+
+    gc.disable()  # loading makes no garbage; the root switches it on again
     from truegreen.faces.cli.root import run  # noqa: PLC0415 - click takes 40 ms
 
     return run(words)

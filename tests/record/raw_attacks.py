@@ -335,6 +335,9 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ticket = started(ledger)
     declared(ledger, ticket)
     run = run_of(ledger, ticket)
+    emptied = ", ".join(
+        f"{name} = NULL" for name in ("exit_reason", "exit_detail", "ended_at", "ended_by", "cell")
+    )
     changes = (
         "exit_reason = 'fatal_error', exit_detail = 'oom'",
         "exit_detail = 'noop'",
@@ -345,8 +348,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "ended_at = ended_at + 1",
         "usage = '{\"turns\":1}'",
         "digest = 'tree:other'",
-        "status = 'running', exit_reason = NULL, exit_detail = NULL, ended_at = NULL,"
-        " ended_by = NULL, cell = NULL",
+        f"status = 'running', {emptied}",
     )
     return [[f"UPDATE runs SET {each} WHERE key = {run.key}"] for each in changes]
 
@@ -440,7 +442,7 @@ APPENDED = ("events", "claims", "findings")
 def populated(ledger: Ledger) -> None:
     """At least one row in every table that keeps what it has."""
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
-    ledger.send(agent.id, "hello", actor=LEAD, key="message-1")
+    ledger.send(agent.id, "hello", actor=LEAD, key=f"message to {agent.id}")
     ledger.mint_token(Role.VIEWER, "v", actor=OPERATOR)
     ticket = started(ledger, mode=Mode.AUTONOMOUS)
     declared(ledger, ticket)
@@ -527,7 +529,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 @attack("events_no_replace", "events are kept: replace is refused")
 def _(ledger: Ledger, raw: Raw) -> Variants:
     task = opened(ledger)
-    ledger.start(task.id, Start("test"), key="start-1")
+    ledger.start(task.id, Start("test"), key=f"start {task.id}")
     ledger.register_agent("a", "sha256:0", actor=OPERATOR)
     now = ledger.task(task.id)
     (key, name) = raw.do("SELECT key, id FROM events WHERE event = 'start'")[0]
@@ -538,7 +540,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     return [
         replaced(key=key),
         replaced(id=f"'{name}'"),
-        replaced(idempotency_key="'start-1'"),
+        replaced(idempotency_key=f"'start {task.id}'"),
         replaced(task_key="NULL", revision=1),
     ]
 

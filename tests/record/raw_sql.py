@@ -48,7 +48,7 @@ class Raw:
         """The columns of a table, in order."""
         raise NotImplementedError
 
-    def copied(self, table: str, key: int, verb: str = "INSERT", **changes: object) -> str:
+    def copied(self, table: str, key: int, verb: str = "INSERT", /, **changes: object) -> str:
         """A statement that writes a row like that one, with changes given as SQL."""
         names = self.columns(table)
         values = ", ".join(str(changes.get(name, name)) for name in names)
@@ -62,9 +62,8 @@ class RawSqlite(Raw):
     dialect = "sqlite"
 
     def __init__(self, path: str) -> None:
-        self.path = path
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("raw_sqlite.py"))],
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("raw_sqlite.py")), path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -73,7 +72,7 @@ class RawSqlite(Raw):
     def _run(self, statements: tuple[str, ...], *, keep: bool) -> list[list[Any]]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        order = {"path": self.path, "sql": statements, "keep": keep}
+        order = {"sql": statements, "keep": keep}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())

@@ -1,7 +1,7 @@
 """A user's own SQLite, in a process of its own: the standard library's, whatever version it has.
 
 Two SQLite libraries in one process would drop each other's file locks, so the tests talk to this
-one over a pipe: a JSON line in (path, statements, keep or not), one out (rows or an error).
+one over a pipe: a JSON line in (statements, keep or not), one out (rows or an error).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ def shown(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def answer(path: str, statements: list[str], *, keep: bool) -> dict[str, Any]:
+def answer(connection: sqlite3.Connection, statements: list[str], *, keep: bool) -> dict[str, Any]:
     """Run statements in one transaction; keep it or roll it back."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=10)
     try:
         connection.execute("BEGIN IMMEDIATE")
         rows: list[Any] = []
@@ -27,14 +26,16 @@ def answer(path: str, statements: list[str], *, keep: bool) -> dict[str, Any]:
             rows = connection.execute(statement).fetchall()
         connection.execute("COMMIT" if keep else "ROLLBACK")
     except sqlite3.Error as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         return {"error": str(error)}
-    finally:
-        connection.close()
     return {"rows": [[shown(value) for value in row] for row in rows]}
 
 
 if __name__ == "__main__":
+    client = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
     for line in sys.stdin:
         order = json.loads(line)
-        sys.stdout.write(json.dumps(answer(order["path"], order["sql"], keep=order["keep"])) + "\n")
+        sys.stdout.write(json.dumps(answer(client, order["sql"], keep=order["keep"])) + "\n")
         sys.stdout.flush()
+    client.close()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.postgres_server import PostgresServer
 
 MANY_STATEMENTS = 40
+LONG_VERBS = ("open", "start", "end_run", "judge", "record_qa", "terminate", "mint_token", "lose")
 PATIENCE = 15.0
 
 
@@ -53,7 +54,11 @@ def near(postgres_url: str) -> Iterator[Ledger]:
 def census(ledger: Ledger) -> dict[str, int]:
     """How many rows there are of everything."""
     store: Any = ledger.store
-    counted = ", ".join(f"(SELECT count(*) FROM {table})" for table in TABLES)
+    counted = ", ".join(
+        # An item that is there already counts once more.
+        f"(SELECT {'COALESCE(sum(times), 0)' if table == 'inbox' else 'count(*)'} FROM {table})"
+        for table in TABLES
+    )
     with store._lent() as connection:
         row = connection.execute(f"SELECT {counted}").fetchone()
     return dict(zip(TABLES, row, strict=True))
@@ -85,7 +90,6 @@ def test_a_verb_whose_commit_is_cut_happens_exactly_once(
         expected = effect(near, near, verb)
         wire.cut(cut)
         cuts = wire.cuts
-        # Whatever `claim_next` could also take must be gone, or it takes more than its twin did.
         assert effect(far, near, verb) == expected, f"{verb}: {cut.value}"
         assert wire.cuts == cuts + 1, f"{verb} was not cut"
     check_truth(near)
@@ -95,7 +99,7 @@ def test_a_verb_whose_commit_is_cut_happens_exactly_once(
 def test_a_verb_that_is_cut_at_any_statement_happens_exactly_once(
     wire: Wire, far: Ledger, near: Ledger
 ) -> None:
-    for verb in EVERY:
+    for verb in LONG_VERBS:
         expected = effect(near, near, verb)
         for statement in range(1, MANY_STATEMENTS):
             wire.cut(Cut.AT_STATEMENT, statement)

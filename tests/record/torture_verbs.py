@@ -5,6 +5,7 @@ A trial is plain data, so that it can be prepared here and done in another proce
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -122,7 +123,7 @@ def in_qa(ledger: Ledger) -> Trial:
 
 def waiting(ledger: Ledger) -> Trial:
     """A task with an item in the inbox."""
-    ticket = started(ledger, title=f"wait {len(ledger.page().tasks)}")
+    ticket = started(ledger, title=f"wait {os.urandom(8).hex()}")
     ledger.end_run(ticket, ended(ExitDetail.REFUSED))
     (item,) = [w.item.id for w in ledger.inbox(limit=1000) if w.task == ticket.task]
     return Trial("", ticket.task, ticket, item)

@@ -36,10 +36,15 @@ _FRAGMENTS = {
         "to_tsvector('simple', left(tasks.title || ' ' || tasks.goal, 100000))"
         " @@ plainto_tsquery('simple', :search)"
     ),
-    # A row is in the feed once no older transaction can still add one before it.
+    # A row is in the feed once no older transaction can still add one before it. Writers in other
+    # databases of the same server are left out, as far as the lock table proves that they are.
     "feed_after": (
         "(events.xact, events.key) > (:after_xact::bigint, :after_key::bigint)"
-        " AND events.xact < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+        " AND events.xact < (SELECT COALESCE(MIN(writing::text::bigint),"
+        " pg_snapshot_xmax(pg_current_snapshot())::text::bigint)"
+        " FROM pg_snapshot_xip(pg_current_snapshot()) AS writing WHERE NOT EXISTS"
+        " (SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE transactionid = writing::xid AND granted AND datname <> current_database()))"
     ),
     "feed_order": "events.xact, events.key",
 }

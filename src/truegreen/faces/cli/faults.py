@@ -15,10 +15,10 @@ import click
 
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import clean, shortened
-from truegreen.faces.cli.frame import Frame, UnknownCommand, write_json
+from truegreen.faces.cli.frame import Frame, write_json
 
 USAGE, INTERNAL, INTERRUPTED = 2, 70, 130
-_LONGEST = 2000
+_LONGEST = 800
 _NEXT = {
     "not_found": "truegreen list",
     "store_unreachable": "truegreen doctor",
@@ -51,8 +51,8 @@ def guarded(frame: Frame, act: Callable[[], int | None]) -> int:  # noqa: PLR091
 
 def _misused(frame: Frame, error: click.UsageError) -> int:
     allowed = tuple(getattr(error, "possibilities", None) or ())
-    if isinstance(error, UnknownCommand):
-        allowed = allowed or tuple(error.known)
+    if error.ctx and isinstance(error.ctx.command, click.Group):
+        allowed = allowed or tuple(error.ctx.command.list_commands(error.ctx))
     if isinstance(error, click.BadParameter) and error.param:
         allowed = tuple(str(choice) for choice in getattr(error.param.type, "choices", ()))
     path = error.ctx.command_path if error.ctx else "truegreen"
@@ -62,8 +62,6 @@ def _misused(frame: Frame, error: click.UsageError) -> int:
 def _known(frame: Frame, error: TruegreenError) -> int:
     step = _NEXT.get(error.code, "")
     report = _report(frame, error) if error.exit_status == INTERNAL else ""
-    if report:
-        step = f"{step}; details: {report}".removeprefix("; ")
     details = {**error.details, "report": report} if report else error.details
     status = error.exit_status
     return _said(frame, error.code, error.message, error.allowed, status, step, **details)
@@ -72,8 +70,8 @@ def _known(frame: Frame, error: TruegreenError) -> int:
 def _unknown(frame: Frame, error: Exception) -> int:
     message = f"internal error: {type(error).__name__}: {error}"
     report = _report(frame, error)
-    where = f"a report is in {report}" if report else "no report could be written"
-    return _said(frame, "internal", f"{message} ({where})", (), INTERNAL, report=report)
+    step = "send the report to whoever keeps truegreen" if report else ""
+    return _said(frame, "internal", message, (), INTERNAL, step, report=report)
 
 
 def _said(
@@ -95,10 +93,10 @@ def _said(
         return status
     sys.stdout.flush()
     lines = [f"truegreen: {told}"]
-    if code == "ambiguous_id":
-        lines += [f"  {choice}" for choice in allowed]
     if step:
         lines.append(f"next: {clean(step)}")
+    if details.get("report"):
+        lines.append(f"report: {details['report']}")
     sys.stderr.write("\n".join(lines) + "\n")
     return status
 

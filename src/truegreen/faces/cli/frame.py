@@ -6,15 +6,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from truegreen.faces.cli.catalogue import SHARED
-from truegreen.faces.cli.paper import Paper
 
 if TYPE_CHECKING:
     from truegreen.config import Config
+    from truegreen.faces.cli.paper import Paper
     from truegreen.record.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,12 +58,19 @@ class Frame:
         finally:
             ledger.close()
 
-    def give(self, document: object, draw: Callable[[Paper], None]) -> None:
+    def give(self, document: object, draw: Callable[[Paper], None] | None = None) -> None:
         """Answer: as one JSON document, or drawn for people."""
-        if self.json:
+        if self.json or draw is None:
             write_json(document)
         else:
-            draw(Paper())
+            draw(self.paper())
+
+    @staticmethod
+    def paper() -> Paper:
+        """What people read."""
+        from truegreen.faces.cli.paper import Paper  # noqa: PLC0415 - JSON needs none
+
+        return Paper()
 
 
 def write_json(document: object) -> None:
@@ -116,12 +124,35 @@ class UnknownCommand(click.UsageError):
     """There is no such command; `possibilities` are the nearest."""
 
     def __init__(self, name: str, known: list[str], ctx: click.Context) -> None:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it
+        self.possibilities = nearest(name, known)
+        super().__init__(f"No such command '{name}'.{_hint(self.possibilities)}", ctx)
 
-        self.possibilities = get_close_matches(name[:80], known, n=3)
-        hint = f" Did you mean {' or '.join(self.possibilities)}?" if self.possibilities else ""
-        super().__init__(f"No such command '{name}'.{hint}", ctx)
-        self.known = known
+
+class Word(click.Choice[str]):
+    """A word of one of the house's closed sets."""
+
+    def __init__(self, words: type[StrEnum]) -> None:
+        super().__init__([word.value for word in words])
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The member that is meant; anything else is refused with the nearest."""
+        if value not in self.choices:
+            known = [str(choice) for choice in self.choices]
+            hint = _hint(nearest(str(value), known)) or f" It is one of {', '.join(known)}."
+            self.fail(f"'{value}' is no such word.{hint}", param, ctx)
+        return self._words(value)
+
+
+def nearest(word: str, known: list[str]) -> list[str]:
+    """What somebody may have meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it
+
+    return get_close_matches(word[:80], known, n=3)
+
+
+def _hint(words: list[str]) -> str:
+    return f" Did you mean {' or '.join(words)}?" if words else ""
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -154,7 +185,7 @@ def command(name: str, *examples: str) -> Callable[[F], Spoken]:
 
 def family(name: str, help_text: str, members: list[Spoken], *examples: str) -> Family:
     """A command that has others below it."""
-    made = Family(name, help=help_text, params=list(shared_options()))
+    made = Family(name, help=help_text, params=list(shared_options()), no_args_is_help=False)
     for member in members:
         made.add_command(member)
     made.examples = examples

@@ -128,10 +128,11 @@ def _draw_diagnosis(paper: Paper, found: Diagnosis) -> None:
         paper.say(
             Ink(f"{glyph} healthy", f"bold {tint(rgb)}"), "  nothing is wrong with this store"
         )
+    room = max((len(ailment.name) for ailment in found.ailments), default=0)
     for ailment in found.ailments:
         paper.say()
-        paper.hanging([Ink(f"  {ailment.name:<10} ", "bold")], ailment.message)
-        paper.hanging([Ink(f"  {'next':<10} ", "dim")], ailment.next)
+        paper.hanging([Ink(f"  {ailment.name:<{room}}  ", "bold")], ailment.message)
+        paper.hanging([Ink(f"  {'next':<{room}}  ", "dim")], ailment.next)
     if found.warnings:
         paper.heading("Warnings")
     for warning in found.warnings:

@@ -124,7 +124,9 @@ class Paper:
                 cells = [line[n] for line in row if line]
                 words = [ink for cell in cells for ink in (*_parts(cell), "  ")]
                 if _plain(words).strip():
-                    self.say(" " * indent, Ink(f"{column.head.lower():<8} ", "dim"), *words)
+                    self.say(
+                        " " * indent, Ink(f"{column.head.lower().split(',')[0]:<8} ", "dim"), *words
+                    )
             self.say()
 
     def _fitted(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:

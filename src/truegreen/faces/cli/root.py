@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -29,6 +30,7 @@ class Root(Family):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"truegreen.faces.cli.{COMMANDS[cmd_name][0]}")
+        gc.enable()
         found: dict[str, click.Command] = module.COMMANDS
         return found[cmd_name]
 

@@ -25,9 +25,8 @@ def config(frame: Frame, *, schema: bool) -> None:
     """Print the settings in force, all defaults spelled out, each with where it comes from."""
     if schema:
         from truegreen.contract import json_schema  # noqa: PLC0415 - a long way to a rare page
-        from truegreen.faces.cli.frame import write_json  # noqa: PLC0415 - next to its use
 
-        write_json(json_schema())
+        frame.give(json_schema())
         return
     described = frame.load().describe()
 

@@ -22,6 +22,7 @@ from truegreen.model import (
     Note,
     Outcome,
     Phase,
+    Role,
     TaskStatus,
     cell_of,
 )
@@ -34,9 +35,10 @@ from truegreen.record.ledger.desk import (
     charged,
     to_json,
 )
+from truegreen.record.ledger.endings import Endings
 from truegreen.record.ledger.tasks import Tasks
 from truegreen.record.lifecycle import Judged, Step, after_rejection, after_verdict, decide
-from truegreen.record.rows import FindingRow, Task, read
+from truegreen.record.rows import Agent, FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
 
 EVIDENCE_LIMIT = 262144
@@ -46,7 +48,7 @@ _CONCLUSIONS = (Move.ACCEPT, Move.CHAIN, Move.REVIEW, Move.RETRY, Move.FAIL, Mov
 QA_ROLE = "qa"
 
 
-class Verdicts(Tasks):
+class Verdicts(Tasks, Endings):
     """From findings to an outcome."""
 
     def record(
@@ -54,6 +56,7 @@ class Verdicts(Tasks):
     ) -> list[str]:
         """Write down what checks found about a run; says the findings' ids."""
         self._may(actor, "find")
+        _check_judge(actor, ticket)
         found = list(findings)
         if not 0 < len(found) <= _MOST_FINDINGS:
             raise InvalidInput(f"between 1 and {_MOST_FINDINGS} findings at once, not {len(found)}")
@@ -145,15 +148,16 @@ class Verdicts(Tasks):
         """Write a verdict on the run and take the task where it leads."""
         run, task = work.run, work.task
         reason = run.exit_reason or ExitReason.UNKNOWN
-        cell = cell_of(run.status, reason, verdict.outcome)
+        outcome = _standing(verdict.outcome, step.move)
+        cell = cell_of(run.status, reason, outcome)
         data: dict[str, Any] = {
-            "verdict": verdict.outcome,
+            "verdict": outcome,
             "level": verdict.level,
             "digest": verdict.digest,
         }
         if step.charges:
             data["charged"] = list(step.charges)
-        changes: dict[str, Any] = {"verdict": verdict.outcome, "cell": cell, **badges}
+        changes: dict[str, Any] = {"verdict": outcome, "cell": cell, **badges}
         if step.move is Move.ACCEPT:
             changes["acceptance"] = _acceptance(verdict, found, entry.actor)
             changes["rescued"] = task.rescued or reason is not ExitReason.DONE
@@ -164,7 +168,7 @@ class Verdicts(Tasks):
         tx.hit(
             "judge_run",
             key=run.key,
-            verdict=verdict.outcome,
+            verdict=outcome,
             level=verdict.level,
             reason=verdict.reason,
             cell=cell,
@@ -178,6 +182,7 @@ class Verdicts(Tasks):
 
     def _chain(self, tx: Tx, task: Task, actor: Actor) -> str:
         """Open the QA review of a task, in the transaction that moves it to pending_qa."""
+        self._call_off(tx, task, Entry(actor, "another round of QA begins"))
         original = read_contract(self._contract(tx, task))
         review = Contract(
             title=f"QA Review: {original.title}"[:500],
@@ -191,6 +196,11 @@ class Verdicts(Tasks):
         )
         return self._open(tx, review, Entry(actor), parent_key=task.key, qa_of_key=task.key)[0]
 
+    def _call_off(self, tx: Tx, task: Task, entry: Entry) -> None:
+        """A review that nobody waits for any more is canceled."""
+        for review in self._reviews(tx, task):
+            self._end(tx, review, Move.CANCEL, entry)
+
     @staticmethod
     def _contract(tx: Tx, task: Task) -> str:
         row = tx.one("task", id=task.id)
@@ -201,6 +211,9 @@ class Verdicts(Tasks):
     def record_qa(self, ticket: Ticket, finding: Finding, *, actor: Actor = SYSTEM) -> Task:
         """A QA agent's verdict about the task that it reviewed; `ticket` is the QA run's own."""
         self._may(actor, "find")
+        _check_judge(actor, ticket)
+        if not finding.binding or finding.phase is Phase.BASELINE:
+            raise InvalidInput("a QA verdict binds, and is about what the run left")
 
         def act(tx: Tx) -> Callable[[], Task]:
             review = self._held(tx, ticket, actor)
@@ -209,11 +222,12 @@ class Verdicts(Tasks):
             work = self._work(tx, "latest_locked", key=review.task.qa_of_key)
             if work.task.status is not TaskStatus.PENDING_QA:
                 raise Stale(f"{work.task.id} waits for no QA ({work.task.status})", stale="status")
-            if review.run.agent_key is not None and review.run.agent_key == work.run.agent_key:
-                raise Forbidden("the QA agent must not be the author")
+            self._check_reviewer(tx, review, work)
             self._find(tx, work, finding)
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             verdict = _qa_verdict(work, finding)
+            if verdict.outcome is Outcome.PASSED:
+                _check_carried(found, verdict.digest)
             step = after_verdict(
                 verdict.outcome, _judged(work, found), work.policy, budget_of(work.task)
             )
@@ -222,6 +236,18 @@ class Verdicts(Tasks):
             return lambda: read(Task, hit.row)
 
         return self._witnessed("record_qa", actor, ticket, act, finding)
+
+    @staticmethod
+    def _check_reviewer(tx: Tx, review: Work, work: Work) -> None:
+        """Whoever worked at a task, in whichever attempt or under whichever name, is no reviewer."""
+        row = tx.one("agent_by_key", key=review.run.agent_key)
+        if row is None:
+            return
+        reviewer = read(Agent, row)
+        for each in tx.all("agents_of_task", key=work.task.key):
+            author = read(Agent, each)
+            if author.key == reviewer.key or author.session == reviewer.session is not None:
+                raise Forbidden(f"the QA agent must not be the author ({author.id})")
 
     # -- people ---------------------------------------------------------------------------------
 
@@ -241,7 +267,8 @@ class Verdicts(Tasks):
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
-            if self._done_before(tx, key, _CONCLUSIONS, task_id):
+            answers = (Move.ACCEPT,) if accept else (Move.RETRY, Move.FAIL, Move.BLOCK)
+            if self._done_before(tx, key, answers, task_id):
                 return lambda: task
             if accept and task.status in _UNDER_CHECK:
                 raise Refused(f"{task.id} is under check; wait for the verdict (or reject it)")
@@ -270,6 +297,9 @@ class Verdicts(Tasks):
             level=work.run.level or Level.A1,
         )
         self._nobody_needed(tx, work.task, verdict.reason)
+        self._call_off(
+            tx, work.task, Entry(entry.actor, f"{work.task.id} was reviewed by a person")
+        )
         if not accept:
             step = after_rejection(_judged(work, found), work.policy, budget_of(work.task))
             return self._conclude(tx, work, step, verdict, entry, found)
@@ -282,9 +312,11 @@ class Verdicts(Tasks):
 
 def _check_fresh(work: Work, given: Finding | Verdict) -> None:
     """An answer counts for the tree and the contract that it was made on, and no others."""
-    if not given.digest:
-        raise InvalidInput("a finding or verdict names the digest of the tree that it is about")
+    if not given.digest and given.outcome == Outcome.PASSED:
+        raise InvalidInput("a pass names the digest of the tree that it is about")
     baseline = isinstance(given, Finding) and given.phase is Phase.BASELINE
+    if not baseline and work.run.exit_reason is None:
+        raise Stale(f"{work.run.id} is still at work ({work.run.status})", stale="run")
     digest = work.run.base_digest if baseline else work.run.digest
     if given.digest != digest:
         message = (
@@ -294,6 +326,19 @@ def _check_fresh(work: Work, given: Finding | Verdict) -> None:
     if given.contract_digest != work.task.contract_digest:
         message = f"another contract: {given.contract_digest}, not {work.task.contract_digest}"
         raise Stale(message, stale="contract", current=work.task.contract_digest)
+
+
+def _check_judge(actor: Actor, ticket: Ticket) -> None:
+    """A judge speaks about the run that its token is for."""
+    if actor.role is Role.JUDGE and (actor.run, actor.fence) != (ticket.run, ticket.fence):
+        raise Forbidden(f"{actor} speaks about {actor.run}, not about {ticket.run}")
+
+
+def _standing(outcome: Outcome, move: Move) -> Outcome:
+    """A pass that was not accepted is none yet: QA is to come, or a person has to look."""
+    if outcome is Outcome.PASSED and move is not Move.ACCEPT:
+        return Outcome.PENDING if move is Move.CHAIN else Outcome.INCONCLUSIVE
+    return outcome
 
 
 def _check_carried(found: list[FindingRow], digest: str) -> None:

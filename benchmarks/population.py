@@ -1,0 +1,282 @@
+"""A store with very many tasks, quickly: a hundred true lives of every kind, then copies of their rows.
+
+The triggers are away while the copies are made; counters, tallies and words are computed anew and
+the triggers put back, so that the ledger finds a store like any other. Only the hash chains of the
+copies are not true: `verify` measures on lives that were lived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import apsw
+
+from benchmarks.lives import CLAIM, EXIT, FINDING, OPERATOR, VERDICT
+from truegreen.contract import Budget, Contract, Qa, contract_digest
+from truegreen.facts import Exit, Ticket
+from truegreen.model import PARENT, EndedBy, ExitDetail, FindingOutcome, Outcome, RunStatus
+from truegreen.record import migrate
+from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.record.store import open_store
+
+PATTERNS = 100
+AGENTS = 10
+BUSY_AGENT = 1
+"""The key of an agent that worked at a tenth of all tasks; the others have a few each."""
+COMMIT_EVERY = 200
+SPAN_DAYS = 90
+COMMON_WORD, RARE_WORD = "parser", "copy7"
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_ROLES = ("writer", "fixer", "reader", "planner")
+_CRASH = Exit(
+    status=RunStatus.CRASHED,
+    reason=PARENT[ExitDetail.AGENT_ERROR],
+    detail=ExitDetail.AGENT_ERROR,
+    ended_by=EndedBy.AGENT,
+    code=1,
+)
+_BLOCK = Exit(
+    status=RunStatus.STOPPED,
+    reason=PARENT[ExitDetail.APPROVAL_CHECKPOINT],
+    detail=ExitDetail.APPROVAL_CHECKPOINT,
+    ended_by=EndedBy.SUPERVISOR,
+)
+
+
+def _green(ledger: Ledger, ticket: Ticket, digest: str) -> None:
+    _judged(ledger, ticket, digest, Outcome.PASSED, FindingOutcome.PASSED)
+
+
+def _silent_failure(ledger: Ledger, ticket: Ticket, digest: str) -> None:
+    _judged(ledger, ticket, digest, Outcome.FAILED, FindingOutcome.FAILED)
+
+
+def _unclear(ledger: Ledger, ticket: Ticket, digest: str) -> None:
+    _judged(ledger, ticket, digest, Outcome.INCONCLUSIVE, FindingOutcome.INCONCLUSIVE)
+
+
+def _judged(
+    ledger: Ledger, ticket: Ticket, digest: str, outcome: Outcome, found: FindingOutcome
+) -> None:
+    ledger.end_run(ticket, EXIT, claim=CLAIM)
+    ledger.record(ticket, [_replaced(FINDING, outcome=found, contract_digest=digest)])
+    ledger.judge(ticket, _replaced(VERDICT, outcome=outcome, contract_digest=digest))
+
+
+def _crashed(ledger: Ledger, ticket: Ticket, _digest: str) -> None:
+    ledger.end_run(ticket, _CRASH)
+
+
+def _blocked(ledger: Ledger, ticket: Ticket, _digest: str) -> None:
+    ledger.end_run(ticket, _BLOCK)
+
+
+def _terminated(ledger: Ledger, ticket: Ticket, _digest: str) -> None:
+    ledger.terminate(ticket.task, actor=OPERATOR)
+
+
+def _running(_ledger: Ledger, _ticket: Ticket, _digest: str) -> None:
+    pass
+
+
+_ENDINGS: tuple[tuple[int, Callable[[Ledger, Ticket, str], None]], ...] = (
+    (62, _green),
+    (8, _silent_failure),
+    (8, _crashed),
+    (2, _unclear),
+    (3, _blocked),
+    (3, _terminated),
+    (4, _running),
+)
+"""How many of a hundred end how; the rest are queued."""
+
+
+def _replaced(struct: Any, **changes: Any) -> Any:
+    import msgspec  # noqa: PLC0415 - beside its one use
+
+    return msgspec.structs.replace(struct, **changes)
+
+
+def _live_patterns(ledger: Ledger) -> None:
+    agents = [
+        ledger.register_agent(f"agent {number}", "bench", actor=OPERATOR).id
+        for number in range(AGENTS)
+    ]
+    endings = [end for times, end in _ENDINGS for _ in range(times)]
+    for number in range(PATTERNS):
+        # Scattered, so that no status lies in one stretch of keys.
+        place = number * 37 % PATTERNS
+        contract = Contract(
+            title=f"fix the parser of part {number}",
+            goal=f"make the tests of part {number} pass",
+            role=_ROLES[number % len(_ROLES)],
+            priority=number % 5,
+            budget=Budget(attempts=1),
+            qa=Qa(roles=()),
+        )
+        task = ledger.open(contract, actor=OPERATOR)
+        if place < len(endings):
+            agent = agents[number // AGENTS] if endings[place] is _green else None
+            start = Start("bench", agent=agent, base_digest="before", lease_seconds=1e6)
+            endings[place](ledger, ledger.start(task.id, start), contract_digest(contract))
+
+
+# -- copies -----------------------------------------------------------------------------------
+
+_TIMES = ("created_at", "updated_at", "settled_at", "seen_at", "ended_at", "judged_at", "at")
+_OWNERS = {"task_key": "tasks", "run_key": "runs"}
+_KINDS = {"tasks": "tsk", "runs": "run", "findings": "fnd", "events": "evt", "inbox": "inb"}
+_KINDS["agents"] = "agt"
+_TABLES = ("agents", "tasks", "runs", "leases", "claims", "findings", "events", "inbox")
+_DIGITS = {"sqlite": "printf('%018d', {})", "postgres": "lpad(({})::text, 18, '0')"}
+_COUNT_ANEW = (
+    "DELETE FROM counters",
+    "DELETE FROM tallies",
+    (
+        "INSERT INTO counters (shard, run_status, status, cell, tasks)"
+        " SELECT 0, COALESCE(run_status, ''), status, COALESCE(cell, ''), COUNT(*)"
+        " FROM tasks GROUP BY 2, 3, 4"
+    ),
+    (
+        "INSERT INTO tallies (hour, cell, exit_reason, shard, runs)"
+        " SELECT ended_at / 3600000000, cell, exit_reason, 0, COUNT(*)"
+        " FROM runs WHERE cell IS NOT NULL GROUP BY 1, 2, 3"
+    ),
+)
+
+
+class _Loader(NamedTuple):
+    """A connection without triggers: runs a statement, commits."""
+
+    dialect: str
+    run: Callable[..., list[tuple[Any, ...]]]
+    commit: Callable[[], None]
+
+
+def _copy(
+    dialect: str, table: str, columns: list[str], strides: dict[str, int], past: int, n: str
+) -> str:
+    """The statement that copies a table's patterns into the n-th hundred."""
+    digits = _DIGITS[dialect]
+
+    def shifted(column: str, owner: str) -> str:
+        return f"{column} + {n} * {strides[owner]}"
+
+    def of(column: str) -> str:
+        if column == "key":
+            return shifted("key", table)
+        if column == "id":
+            return f"'{_KINDS[table]}_' || {digits.format(shifted('key', table))}"
+        if column in _OWNERS:
+            return shifted(column, _OWNERS[column])
+        if column == "agent_key":
+            others = shifted(column, "agents")
+            return f"CASE {column} WHEN {BUSY_AGENT} THEN {BUSY_AGENT} ELSE {others} END"
+        if column in _TIMES:
+            return f"{column} - {past} + {n} * {past // strides['copies']}"
+        if column == "title" and table == "tasks":
+            return f"title || ' copy' || CAST({n} AS TEXT)"
+        if column == "cause":
+            return f"cause || ':' || CAST({n} AS TEXT)"
+        return column
+
+    owner = "runs" if table == "leases" else table
+    key = "run_key" if table == "leases" else "key"
+    only = " AND task_key IS NOT NULL" if table == "events" else ""
+    chosen = ", ".join(of(column) for column in columns)
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {chosen} FROM {table}"
+        f" WHERE {key} <= {strides[owner]}{only} ORDER BY {key}"
+    )
+
+
+def populate(url: str, tasks: int) -> None:
+    """Fill an empty store with so many tasks, in whole hundreds."""
+    ledger = open_ledger(url)
+    _live_patterns(ledger)
+    ledger.close()
+    with (_postgres if url.startswith("postgres") else _sqlite)(url) as loader:
+        _multiply(loader, max(1, tasks // PATTERNS))
+        for statement in _COUNT_ANEW:
+            loader.run(statement)
+        loader.commit()
+    store = open_store(url)
+    migrate.migrate(store, repair=True)
+    migrate.verify(store)
+    store.close()
+
+
+def _multiply(loader: _Loader, hundreds: int) -> None:
+    strides = {table: loader.run(f"SELECT MAX(key) FROM {table}")[0][0] or 0 for table in _KINDS}
+    strides["claims"] = loader.run("SELECT MAX(key) FROM claims")[0][0]
+    strides["copies"] = hundreds
+    past = SPAN_DAYS * _MICROSECONDS_PER_DAY
+    parameter = ":n" if loader.dialect == "sqlite" else "%(n)s::bigint"
+    copies = [
+        _copy(loader.dialect, table, _columns(loader, table), strides, past, parameter)
+        for table in _TABLES
+    ]
+    for number in range(1, hundreds):
+        for copy in copies:
+            loader.run(copy, n=number)
+        if number % COMMIT_EVERY == 0:
+            loader.commit()
+
+
+def _columns(loader: _Loader, table: str) -> list[str]:
+    if loader.dialect == "sqlite":
+        return [str(row[1]) for row in loader.run(f"PRAGMA table_info({table})")]
+    rows = loader.run(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %(name)s::regclass AND attnum > 0"
+        " AND NOT attisdropped ORDER BY attnum",
+        name=table,
+    )
+    return [str(row[0]) for row in rows]
+
+
+@contextmanager
+def _sqlite(url: str) -> Iterator[_Loader]:
+    connection = apsw.Connection(url.removeprefix("sqlite://"))
+    for name, value in (("synchronous", 0), ("foreign_keys", 0), ("cache_size", -200_000)):
+        connection.pragma(name, value)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+
+    def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        return connection.execute(statement, values).fetchall()
+
+    def commit() -> None:
+        connection.execute("COMMIT")
+        connection.execute("BEGIN")
+
+    connection.execute("BEGIN")
+    yield _Loader("sqlite", run, commit)
+    connection.execute("INSERT INTO task_words (task_words) VALUES ('rebuild')")
+    connection.execute("COMMIT")
+    connection.pragma("wal_checkpoint(truncate)")
+    connection.close()
+
+
+@contextmanager
+def _postgres(url: str) -> Iterator[_Loader]:
+    import psycopg  # noqa: PLC0415 - an extra
+
+    with psycopg.connect(url, prepare_threshold=1) as connection:
+        # Neither our triggers nor those of the foreign keys: they stand, but do not fire.
+        connection.execute("SET session_replication_role = replica")
+
+        def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+            cursor = connection.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield _Loader("postgres", run, connection.commit)
+        for table in (*_KINDS, "claims"):
+            run(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'key'),"
+                f" (SELECT MAX(key) FROM {table}))"
+            )
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")

@@ -1,0 +1,186 @@
+"""Disks that remember and disks that fail: file layers for SQLite between it and the real one.
+
+A RecordingDisk logs every write, truncation and flush, so that any state after a power cut can be built:
+what was flushed is there, of everything later any part may be. A FailingDisk fails the n-th call.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import apsw
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SECTOR = 512
+_KEPT = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_WAL
+_numbers = itertools.count(1)
+
+
+class Deed(NamedTuple):
+    """Something that happened to a file; an acknowledgement happens to none."""
+
+    kind: str
+    file: str = ""
+    offset: int = 0
+    data: bytes = b""
+
+
+class _RecordingFile(apsw.VFSFile):
+    def __init__(self, disk: RecordingDisk, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+        path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
+        self._name = path.rsplit("/", 1)[-1]
+        disk.log.append(Deed("create", self._name))
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        super().xWrite(data, offset)
+        self._disk.log.append(Deed("write", self._name, offset, bytes(data)))
+
+    def xTruncate(self, newsize: int) -> None:
+        super().xTruncate(newsize)
+        self._disk.log.append(Deed("truncate", self._name, newsize))
+
+    def xSync(self, flags: int) -> None:
+        super().xSync(flags)
+        self._disk.log.append(Deed("flush", self._name))
+
+
+class RecordingDisk(apsw.VFS):
+    """Writes down what would reach a disk, and when it must have."""
+
+    def __init__(self) -> None:
+        self.name = f"recording{next(_numbers)}"
+        self.log: list[Deed] = []
+        super().__init__(self.name, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        if flags[0] & (_KEPT | apsw.SQLITE_OPEN_MAIN_JOURNAL):
+            return _RecordingFile(self, name, flags)
+        return super().xOpen(name, flags)
+
+    def xDelete(self, name: str, syncdir: bool) -> None:
+        super().xDelete(name, syncdir)
+        self.log.append(Deed("delete", name.rsplit("/", 1)[-1]))
+
+    def acknowledge(self) -> None:
+        """A verb has answered."""
+        self.log.append(Deed("acknowledge"))
+
+
+def after_power_cut(log: list[Deed], cut: int, dice: random.Random) -> Iterator[tuple[str, bytes]]:
+    """The files as they may be found when the power fails after `cut` deeds."""
+    past = log[:cut]
+    for file in dict.fromkeys(deed.file for deed in past if deed.file):
+        mine = [deed for deed in past if deed.file == file]
+        deleted = max((n for n, deed in enumerate(mine) if deed.kind == "delete"), default=-1)
+        mine = mine[deleted + 1 :]
+        if not mine:
+            continue
+        flushed = max((n for n, deed in enumerate(mine) if deed.kind == "flush"), default=-1)
+        content = bytearray()
+        for deed in mine[:flushed]:
+            _apply(content, deed)
+        rest = [deed for deed in mine[flushed + 1 :] if deed.kind in ("write", "truncate")]
+        for deed in _survivors(rest, dice):
+            _apply(content, deed)
+        yield file, bytes(content)
+
+
+def _survivors(rest: list[Deed], dice: random.Random) -> Iterator[Deed]:
+    """What a disk may have taken of what nobody made it take: none, all, some, in pieces."""
+    manner = dice.choice(["none", "all", "beginning", "any", "torn"])
+    kept = dice.randint(0, len(rest))
+    for number, deed in enumerate(rest):
+        if manner == "none" or (manner == "beginning" and number >= kept):
+            continue
+        if manner in ("any", "torn") and dice.random() < 0.5:  # noqa: PLR2004 - a coin
+            continue
+        if manner == "torn" and deed.kind == "write":
+            sectors = range(0, len(deed.data), SECTOR)
+            for start in sectors:
+                if dice.random() < 0.7:  # noqa: PLR2004 - most sectors of a torn page
+                    piece = deed.data[start : start + SECTOR]
+                    yield deed._replace(offset=deed.offset + start, data=piece)
+            continue
+        yield deed
+
+
+def _apply(content: bytearray, deed: Deed) -> None:
+    if deed.kind == "write":
+        if len(content) < deed.offset:
+            content.extend(bytes(deed.offset - len(content)))
+        content[deed.offset : deed.offset + len(deed.data)] = deed.data
+    elif deed.kind == "truncate":
+        del content[deed.offset :]
+
+
+def write_files(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
+    """Lay the files of a crash state out."""
+    for name, content in files:
+        (folder / name).write_bytes(content)
+
+
+class _FailingFile(apsw.VFSFile):
+    def __init__(self, disk: FailingDisk, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        if self._disk.fails() and not self._disk.short:
+            raise self._disk.error
+        if self._disk.failed and self._disk.short:
+            super().xWrite(data[: len(data) // 2], offset)
+            raise self._disk.error
+        super().xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:
+        if self._disk.fails():
+            raise self._disk.error
+        super().xTruncate(newsize)
+
+    def xSync(self, flags: int) -> None:
+        if self._disk.fails():
+            raise self._disk.error
+        super().xSync(flags)
+
+
+class FailingDisk(apsw.VFS):
+    """Fails the n-th write, truncation, flush or opening, and all that follow, until it is mended."""
+
+    def __init__(self) -> None:
+        self.name = f"failing{next(_numbers)}"
+        self.error: apsw.Error = apsw.FullError("no space left on device")
+        self.short = False
+        self.failed = False
+        self._left = 0
+        super().__init__(self.name, "")
+
+    def break_at(self, call: int, error: apsw.Error, *, short: bool = False) -> None:
+        """Work for `call` - 1 more calls; a short write leaves half of the data behind."""
+        self._left, self.error, self.short, self.failed = call, error, short, False
+
+    def mend(self) -> None:
+        """Work again."""
+        self._left, self.failed = 0, False
+
+    def fails(self) -> bool:
+        """Count a call."""
+        if self.failed:
+            return True
+        if self._left:
+            self._left -= 1
+            self.failed = self._left == 0
+        return self.failed
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        if flags[0] & _KEPT:
+            if self.fails():
+                raise apsw.CantOpenError("too many open files")
+            return _FailingFile(self, name, flags)
+        return super().xOpen(name, flags)
