@@ -94,7 +94,9 @@ def by_hand(path: str, task: str) -> None:
     """Another program opens the file and writes what it likes, with a SQLite of its own."""
     sql = f"UPDATE tasks SET status = 'succeeded' WHERE id = '{task}'"
     program = f"import sqlite3; sqlite3.connect({path!r}).execute({sql!r})"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     if ran.returncode:
         raise OSError(ran.stderr.splitlines()[-1])
 

@@ -296,7 +296,7 @@ def test_an_evaluator_made_in_python_is_checked_like_one_that_is_read(fields, me
 def test_whose_work_is_reviewed_is_said_by_name():
     with pytest.raises(InvalidInput, match=r"^roles\[0\]: "):
         Qa(roles=("Coder",))
-    with pytest.raises(InvalidInput, match="^agent: "):
+    with pytest.raises(InvalidInput, match=r"^agent: "):
         Qa(agent="A B")
     assert Qa(roles=()).roles == ()
 

@@ -197,6 +197,11 @@ class TaskStatus(StrEnum):
     TERMINATED = "terminated"
 
 
+def runs_now(word: str) -> bool:
+    """Whether a task with this status has a live run; a word from a newer server means no."""
+    return word in (TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
+
+
 class TaskLook(NamedTuple):
     """A task status as people see it: word, glyph and colour always together."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from truegreen.contract.reading import (
     DURATION_FORMS,
@@ -21,10 +21,8 @@ from truegreen.contract.reading import (
     at,
     checked,
     checked_name,
-    checked_number,
     checked_variable,
     convert,
-    duration_field,
     in_source,
     join,
     minutes,
@@ -111,10 +109,8 @@ class Defaults(Strict, frozen=True, kw_only=True):
     priority: Annotated[int, PRIORITY] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.max_attempts is not UNSET:
-            checked_number(self.max_attempts, "max_attempts", ATTEMPTS)
-            if self.budget is not UNSET and self.budget.attempts is not UNSET:
-                raise refusal("max_attempts", "is short for budget.attempts; set one of them")
+        if self.max_attempts is not UNSET and "attempts" in given(self.budget):
+            raise refusal("max_attempts", "is short for budget.attempts; set one of them")
 
 
 class Template(Defaults, frozen=True, kw_only=True):
@@ -135,10 +131,6 @@ class Repeat(Strict, frozen=True, kw_only=True):
     max_iterations: Annotated[int, ITERATIONS]
     stop_after_failures: Annotated[int, ITERATIONS] = 3
 
-    def __post_init__(self) -> None:
-        checked_number(self.max_iterations, "max_iterations", ITERATIONS)
-        checked_number(self.stop_after_failures, "stop_after_failures", ITERATIONS)
-
 
 class Routine(Strict, frozen=True, kw_only=True):
     """A task template on a schedule or in a cycle."""
@@ -152,13 +144,11 @@ class Routine(Strict, frozen=True, kw_only=True):
     paused: bool = False
 
     def __post_init__(self) -> None:
-        checked_name(self.task, "task")
         if bool(self.schedule) == (self.repeat is not None):
             raise refusal("schedule", "a routine has either a schedule or a repeat")
         if self.schedule and not re.fullmatch(r"[\w*/,#?-]+( [\w*/,#?-]+){4}", self.schedule):
             raise refusal("schedule", 'expected five cron fields such as "0 2 * * *"')
         _check_timezone(self.timezone)
-        force_setattr(self, "grace", duration_field(self.grace, "grace"))
 
 
 def _check_timezone(name: str) -> None:

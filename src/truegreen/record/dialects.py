@@ -93,7 +93,7 @@ WORDS: dict[str, dict[str, object]] = {
         "then_key": ", key",
         "xact": "pg_current_xact_id()::text::bigint",
         # Hot counters are spread over shards, so that writers don't queue behind one row.
-        "shard": "pg_backend_pid() % 64",
+        "shard": "mod(pg_backend_pid(), 64)",
         "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         "random_id": "substr(md5(random()::text || clock_timestamp()::text), 1, 18)",
     },

@@ -186,9 +186,10 @@ def _count(side: str, step: str) -> str:
 
 def _tally(side: str, step: str) -> str:
     return (
-        "INSERT INTO tallies (hour, cell, exit_reason, shard, runs) VALUES"
-        f" ({side}.ended_at / 3600000000, {side}.cell, {side}.exit_reason, {{shard}}, {step}1)"
-        " ON CONFLICT (hour, cell, exit_reason, shard)"
+        "INSERT INTO tallies (hour, cell, exit_reason, mode, role, shard, runs)"
+        f" SELECT {side}.ended_at / 3600000000, {side}.cell, {side}.exit_reason, mode, role,"
+        f" {{shard}}, {step}1 FROM tasks WHERE key = {side}.task_key"
+        " ON CONFLICT (hour, cell, exit_reason, mode, role, shard)"
         f" DO UPDATE SET runs = tallies.runs {'-' if step else '+'} 1"
     )
 
@@ -339,7 +340,9 @@ _PEOPLE = (
             ),
             Rule(
                 "forbidden",
-                _changed("key", "id", "name", "definition", "parent_key", "created_at"),
+                _changed(
+                    "key", "id", "name", "definition", "parent_key", "registered_by", "created_at"
+                ),
                 "the identity of an agent is frozen",
             ),
         ),

@@ -20,6 +20,8 @@ REPAIR = "truegreen migrate --repair"
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _STATEMENT_END = re.compile(r";[ \t]*\n")
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)")
+_INDEX_GONE = re.compile(r"DROP INDEX (?:IF EXISTS )?(\w+)")
+_TRIGGER = re.compile(r"CREATE TRIGGER (\w+)")
 
 
 class Migration(NamedTuple):
@@ -91,11 +93,19 @@ def inspect(store: Store) -> State:
     with store.snapshot() as tx:
         applied = tx.all("schema_migrations")
         recorded: dict[str, str] = dict(tx.all("schema_objects"))
-    version = max((row[0] for row in applied), default=0)
-    if version > steps[-1].version:
-        return State(version, steps[-1].version, ())
-    problems = _changed_steps(applied, steps) + _changed_objects(objects, recorded, store.dialect)
-    return State(version, steps[-1].version, tuple(problems))
+    newest = steps[-1].version
+    if not applied:
+        return State(newest, newest, ("table schema_migrations was emptied",))
+    version = max(row[0] for row in applied)
+    if version > newest:
+        return State(version, newest, ())
+    digest = recorded.pop("guards", "")
+    problems = _changed_steps(applied, steps)
+    problems += _changed_objects(objects, recorded, _indexes(steps, version))
+    if version == newest:
+        # An older store has older triggers, and the next migration brings the new ones.
+        problems += _changed_guards(objects, digest, store.dialect)
+    return State(version, newest, tuple(dict.fromkeys(problems)))
 
 
 def _changed_steps(applied: list[Row], steps: list[Migration]) -> list[str]:
@@ -107,14 +117,29 @@ def _changed_steps(applied: list[Row], steps: list[Migration]) -> list[str]:
     ]
 
 
-def _changed_objects(objects: dict[str, str], recorded: dict[str, str], dialect: str) -> list[str]:
-    digest = recorded.pop("guards", "")
-    problems = [f"{name} is missing" for name in sorted(recorded.keys() - objects.keys())]
-    problems += [
+def _indexes(steps: list[Migration], version: int) -> set[str]:
+    """The indexes that must stand, whatever the store has written down about itself."""
+    standing: set[str] = set()
+    for statement in (s for step in steps if step.version <= version for s in step.statements):
+        standing -= set(_INDEX_GONE.findall(statement))
+        standing |= set(_INDEX.findall(statement))
+    return {f"index {name}" for name in standing}
+
+
+def _changed_objects(
+    objects: dict[str, str], recorded: dict[str, str], needed: set[str]
+) -> list[str]:
+    missing = (recorded.keys() | needed) - objects.keys()
+    return [f"{name} is missing" for name in sorted(missing)] + [
         f"{name} was changed"
         for name, text in sorted(recorded.items())
         if objects.get(name, text) != text
     ]
+
+
+def _changed_guards(objects: dict[str, str], digest: str, dialect: str) -> list[str]:
+    names = [f"trigger {name}" for each in _guards(dialect) for name in _TRIGGER.findall(each)]
+    problems = [f"{name} is missing" for name in names if name not in objects]
     if digest != _guards_digest(dialect):
         problems.append("the triggers are those of another version of truegreen")
     return problems
@@ -122,7 +147,10 @@ def _changed_objects(objects: dict[str, str], recorded: dict[str, str], dialect:
 
 def verify(store: Store) -> None:
     """Refuse a store that is missing, newer, older or wrecked, with the command that leads on."""
-    state = inspect(store)
+    _refuse(inspect(store))
+
+
+def _refuse(state: State) -> None:
     if state.version == 0:
         raise SchemaMissing("the store is empty; create it: truegreen migrate")
     if state.version > state.newest:
@@ -144,27 +172,37 @@ def verify(store: Store) -> None:
 
 
 def migrate(store: Store, *, repair: bool = False) -> list[str]:
-    """Apply what is missing; with `repair`, put triggers and indexes back. Says what it did."""
+    """Apply what is missing; with `repair`, put triggers and indexes back. Says what it did.
+
+    It ends with the look of every start: a migration that left something out is found at once.
+    """
     state = inspect(store)
     if state.version > state.newest or (state.problems and not repair):
-        verify(store)
+        _refuse(state)
+    _check_mendable(state.problems)
     steps = [step for step in migrations(store.dialect) if step.version > state.version]
+    done = []
     try:
         for step in steps:
             store.script([*step.statements, *_recorded(store, step)])
+            done.append(f"applied {step.version:04d} {step.name}")
     except TruegreenError:
         # Two programs may create one store at once: the second finds it made.
         if not inspect(store).current:
             raise
-    done = [f"applied {step.version:04d} {step.name}" for step in steps]
-    return done + (_mend(store, state.problems) if repair and state.problems else [])
+    if state.problems:
+        done += _mend(store, state.problems)
+    verify(store)
+    return done
 
 
 def ensure(store: Store) -> None:
     """Create an empty store; refuse any other that is not in order."""
-    if inspect(store).version == 0:
+    state = inspect(store)
+    if state.version == 0:
         migrate(store)
-    verify(store)
+    else:
+        _refuse(state)
 
 
 def _recorded(store: Store, step: Migration) -> list[str]:
@@ -185,7 +223,7 @@ def _sealed(store: Store) -> list[str]:
     ]
 
 
-def _mend(store: Store, problems: tuple[str, ...]) -> list[str]:
+def _check_mendable(problems: tuple[str, ...]) -> None:
     beyond = [p for p in problems if p.startswith(("table", "constraint", "migration"))]
     if beyond:
         message = (
@@ -193,6 +231,9 @@ def _mend(store: Store, problems: tuple[str, ...]) -> list[str]:
             " vouch for them. Restore a backup, or move the rows into a new store"
         )
         raise SchemaWrecked(message, problems=beyond)
+
+
+def _mend(store: Store, problems: tuple[str, ...]) -> list[str]:
     wrecked = {p.split()[1] for p in problems if p.startswith("index")}
     indexes = []
     for step in migrations(store.dialect):

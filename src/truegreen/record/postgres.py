@@ -28,6 +28,7 @@ OLDEST_SERVER = 140000
 _MIGRATING = 0x7467726E  # the advisory lock that one migration at a time holds
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _FRAGMENTS = {
+    "shard": "mod(pg_backend_pid(), 64)",
     "lock": "FOR UPDATE",
     "lock_tasks": "FOR UPDATE OF tasks",
     "skip_locked": "FOR UPDATE SKIP LOCKED",

@@ -159,6 +159,7 @@ class Agent(Record, frozen=True, array_like=True):
     definition: str
     session: str | None
     parent_key: int | None
+    registered_by: str
     status: AgentStatus
     terminated_at: int | None
     created_at: int

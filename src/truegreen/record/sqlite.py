@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -38,6 +38,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 _FRAGMENTS = {
+    "shard": "0",
     "lock": "",
     "lock_tasks": "",
     "skip_locked": "",
@@ -260,7 +261,8 @@ class SqliteStore:
         try:
             yield connection
         except apsw.Error as error:
-            self._pool.drop(connection)
+            with suppress(apsw.Error):  # what broke the connection may break its closing
+                self._pool.drop(connection)
             raise translated(error) from error
         except BaseException:
             self._pool.give(connection)

@@ -51,6 +51,7 @@ class Agents(Desk):
                 definition=definition,
                 session=session,
                 parent_key=above.key if above else None,
+                registered_by=str(actor),
                 status=AgentStatus.TERMINATED if dead else AgentStatus.PENDING,
                 terminated_at=tx.now if dead else None,
                 now=tx.now,
@@ -115,6 +116,9 @@ class Agents(Desk):
 
         def act(tx: Tx) -> Callable[[], tuple[Token, str]]:
             work = self._held(tx, ticket, actor) if ticket else None
+            if not work and tx.one("token_by_name", role=role, name=name, now=tx.now):
+                message = f"a live {role} token is called {name!r}: revoke it, or choose another"
+                raise InvalidInput(message)
             token_id = new_id("tok", tx.now)
             hit = tx.hit(
                 "insert_token",

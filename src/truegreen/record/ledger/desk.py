@@ -221,6 +221,14 @@ class Desk:
             raise Forbidden(message, allowed=tuple(sorted(roles)))
 
     @staticmethod
+    def _own(tx: Tx, actor: Actor, kind: str, key: int) -> None:
+        """A lead has a say over its own tree and no other."""
+        if actor.role is not Role.LEAD:
+            return
+        if tx.one(f"{kind}_in_tree", key=key, actor=str(actor)) is None:
+            raise Forbidden(f"{actor} may end only what belongs to its own tree")
+
+    @staticmethod
     def _said(reason: str, actor: Actor) -> str:
         checked(actor.name, "actor", 200)
         return checked(reason, "reason", REASON_LIMIT)

@@ -33,6 +33,8 @@ from truegreen.record.rows import Agent, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 _NOBODY = ""
+TERMINATE_CALLED = "terminate_called"
+"""The meter of every call, by the status that it found."""
 
 
 class Termination(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,7 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
+            self._own(tx, actor, "task", task.key)
             canceled = task.status is TaskStatus.CANCELED and task.sealed_at is None
             if self._done_before(tx, key, (Move.CANCEL,), task_id) or canceled:
                 return lambda: task
@@ -79,6 +82,8 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Termination]:
             task = self._task(tx, task_id)
+            self._own(tx, actor, "task", task.key)
+            tx.run("count_call", name=TERMINATE_CALLED, label=task.status)
             family = self._family(tx, task_key=task.key)
             if task.sealed_at is not None:
                 return lambda: _already(task.id, family, task.status, task.fence)
@@ -106,6 +111,8 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Termination]:
             agent = self._agent(tx, agent_id)
+            self._own(tx, actor, "agent", agent.key)
+            tx.run("count_call", name=TERMINATE_CALLED, label=agent.status)
             family = self._family(tx, agent=agent_id)
             if agent.status is AgentStatus.TERMINATED:
                 return lambda: _already(None, family, agent.status, 0)
@@ -162,8 +169,10 @@ class Endings(Desk):
 
     @staticmethod
     def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:
-        """Agents and descendants, all held. A child that was registered while the query waited for
-        its parent's lock is only seen by the next look; held parents get no further ones.
+        """Agents and descendants, all held.
+
+        A child that was registered while the query waited for its parent's lock is only seen by
+        the next look; held parents get no further ones.
         """
         found: list[Agent] = []
         while True:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
-from truegreen.model import AgentStatus, Cell, ExitReason, TaskStatus
+from truegreen.model import AgentStatus, Cell, ExitReason, Mode, TaskStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.rows import (
@@ -96,6 +96,16 @@ class Count(NamedTuple):
     tasks: int
 
 
+class Ended(NamedTuple):
+    """How many runs ended in one way."""
+
+    cell: Cell
+    exit_reason: ExitReason
+    mode: Mode
+    role: str
+    runs: int
+
+
 class Reads(Desk):
     """The reading side of the ledger."""
 
@@ -179,11 +189,16 @@ class Reads(Desk):
             rows = tx.all("counters")
         return [Count(TaskStatus(s), Cell(c) if c else None, run, n) for s, c, run, n in rows]
 
-    def ended_since(self, at: int) -> list[tuple[Cell, ExitReason, int]]:
-        """How many runs ended in which cell since an instant, by the hour."""
+    def ended_since(self, at: int) -> list[Ended]:
+        """How many runs ended how since an instant, by the hour."""
         with self._store.snapshot() as tx:
             rows = tx.all("tallies", hour=at // 3_600_000_000)
-        return [(Cell(cell), ExitReason(reason), runs) for cell, reason, runs in rows]
+        return [Ended(Cell(c), ExitReason(r), Mode(m), role, n) for c, r, m, role, n in rows]
+
+    def meters(self) -> dict[tuple[str, str], int]:
+        """How often which call was made: (name, label) → times."""
+        with self._store.snapshot() as tx:
+            return {(name, label): total for name, label, total in tx.all("meters")}
 
     def events(self, task_id: str, *, after: int = 0, limit: int = LONGEST_PAGE) -> list[Told]:
         """A task's events after a revision, oldest first."""

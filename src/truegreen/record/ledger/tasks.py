@@ -40,6 +40,8 @@ class Tasks(Desk):
                 first = _same(self._task(tx, before), contract)
                 return lambda: first
             above = self._task(tx, parent).key if parent else None
+            if above is not None:
+                self._own(tx, actor, "task", above)
             _, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
             return lambda: read(Task, hit.row)
 

@@ -73,6 +73,8 @@ class Verdicts(Tasks, Endings):
 
     def _find(self, tx: Tx, work: Work, finding: Finding) -> str:
         _check_fresh(work, finding)
+        if finding.judge == finding.judged:
+            raise Forbidden(f"{finding.judge} can't judge its own work")
         if finding.score is not None and not (
             math.isfinite(finding.score) and 0 <= finding.score <= 1
         ):

@@ -212,18 +212,31 @@ SELECT {refusal} FROM refusals WHERE refusals.task_key = :key ORDER BY refusals.
 
 -- name: insert_agent
 -- A new conversation; under a terminated parent it is born terminated.
-INSERT INTO agents (id, name, definition, session, parent_key, status, terminated_at, created_at,
-    updated_at)
-  VALUES (:id, :name, :definition, :session, :parent_key, :status, :terminated_at, :now, :now)
+INSERT INTO agents (id, name, definition, session, parent_key, registered_by, status,
+    terminated_at, created_at, updated_at)
+  VALUES (:id, :name, :definition, :session, :parent_key, :registered_by, :status,
+    :terminated_at, :now, :now)
   RETURNING {agent};
 
 -- name: agent_locked
 -- One agent, held until the transaction ends.
 SELECT {agent} FROM agents WHERE agents.id = :id {lock};
 
--- name: agent_by_key
--- One agent by its key.
-SELECT {agent} FROM agents WHERE agents.key = :key;
+-- name: task_in_tree
+-- Whether somebody opened a task or one above it.
+WITH RECURSIVE up (parent_key, maker) AS (
+    SELECT parent_key, created_by FROM tasks WHERE key = :key
+    UNION ALL SELECT tasks.parent_key, tasks.created_by FROM tasks
+      JOIN up ON tasks.key = up.parent_key)
+  SELECT 1 FROM up WHERE maker = :actor LIMIT 1;
+
+-- name: agent_in_tree
+-- Whether somebody registered an agent or one above it.
+WITH RECURSIVE up (parent_key, maker) AS (
+    SELECT parent_key, registered_by FROM agents WHERE key = :key
+    UNION ALL SELECT agents.parent_key, agents.registered_by FROM agents
+      JOIN up ON agents.key = up.parent_key)
+  SELECT 1 FROM up WHERE maker = :actor LIMIT 1;
 
 -- name: write_agent
 -- An agent moves on; a terminated one never does.
@@ -322,6 +335,11 @@ INSERT INTO tokens (id, role, name, digest, task_key, run_key, fence, created_at
 SELECT {token}, runs.id, tasks.fence, tasks.sealed_at FROM tokens
   LEFT JOIN runs ON runs.key = tokens.run_key LEFT JOIN tasks ON tasks.key = tokens.task_key
   WHERE tokens.digest = :digest;
+
+-- name: token_by_name
+-- A live token that goes by this name in this role.
+SELECT id FROM tokens WHERE role = :role AND name = :name AND revoked_at IS NULL
+  AND COALESCE(expires_at, :now + 1) > :now LIMIT 1;
 
 -- name: tokens_all
 -- Every token, newest first; never a secret.
@@ -432,9 +450,20 @@ SELECT status, cell, run_status, CAST(SUM(tasks) AS bigint) FROM counters
   GROUP BY status, cell, run_status HAVING SUM(tasks) <> 0 ORDER BY status, cell, run_status;
 
 -- name: tallies
--- How many runs ended in which cell since an hour.
-SELECT cell, exit_reason, CAST(SUM(runs) AS bigint) FROM tallies WHERE hour >= :hour
-  GROUP BY cell, exit_reason HAVING SUM(runs) <> 0 ORDER BY cell, exit_reason;
+-- How many runs ended how since an hour, by cell, reason, mode and role.
+SELECT cell, exit_reason, mode, role, CAST(SUM(runs) AS bigint) FROM tallies WHERE hour >= :hour
+  GROUP BY cell, exit_reason, mode, role HAVING SUM(runs) <> 0
+  ORDER BY cell, exit_reason, mode, role;
+
+-- name: count_call
+-- One more call of this kind; calls are counted even when they change nothing.
+INSERT INTO meters (name, label, shard, total) VALUES (:name, :label, {shard}, 1)
+  ON CONFLICT (name, label, shard) DO UPDATE SET total = meters.total + 1;
+
+-- name: meters
+-- How often which call was made, by label.
+SELECT name, label, CAST(SUM(total) AS bigint) FROM meters GROUP BY name, label
+  ORDER BY name, label;
 
 -- name: events_of_task
 -- A task's events, oldest first.

@@ -27,6 +27,7 @@ CREATE TABLE agents (
   definition {text} NOT NULL,
   session {text},
   parent_key {int} REFERENCES agents (key),
+  registered_by {text} NOT NULL,
   status {text} NOT NULL CHECK ({among[status AgentStatus]}),
   terminated_at {int},
   created_at {int} NOT NULL,
@@ -301,7 +302,17 @@ CREATE TABLE tallies (
   hour {int} NOT NULL,
   cell {text} NOT NULL,
   exit_reason {text} NOT NULL,
+  mode {text} NOT NULL,
+  role {text} NOT NULL,
   shard {int} NOT NULL,
   runs {int} NOT NULL,
-  PRIMARY KEY (hour, cell, exit_reason, shard)
+  PRIMARY KEY (hour, cell, exit_reason, mode, role, shard)
+) {narrow};
+
+CREATE TABLE meters (
+  name {text} NOT NULL,
+  label {text} NOT NULL,
+  shard {int} NOT NULL,
+  total {int} NOT NULL,
+  PRIMARY KEY (name, label, shard)
 ) {narrow};

@@ -1,0 +1,333 @@
+"""A disk that is full, failing, locked or read-only: a typed error, and never half a transition."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from tests.postgres_server import roomiest
+from tests.record.lives import OPERATOR, contract, opened
+from tests.record.torture_disk import FailingDisk
+from tests.record.torture_truth import check_story, check_truth, stories
+from tests.record.torture_verbs import Trial, done, living, prepared
+from truegreen.errors import DiskFull, StoreBusy, StoreReadOnly, Unavailable
+from truegreen.record import migrate
+from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+VERBS = ("open", "start", "end_run", "record", "judge", "terminate")
+FAULTS = {
+    "full": (apsw.FullError("no space left on device"), False),
+    "short": (apsw.FullError("no space left on device"), True),
+    "broken": (apsw.IOError("input/output error"), False),
+}
+MANY_CALLS = 400
+NOBODY = 65534
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """A folder in memory: hundreds of stores come and go in it."""
+    with tempfile.TemporaryDirectory(prefix="tgfull-", dir=roomiest()) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def on(disk: FailingDisk, path: Path) -> Iterator[Ledger]:
+    """A ledger on a failing disk, which still works."""
+    ledger = Ledger(SqliteStore(f"sqlite://{path}/truegreen.db", vfs=disk.name))
+    try:
+        yield ledger
+    finally:
+        disk.mend()
+        ledger.close()
+
+
+def told(ledger: Ledger) -> Any:
+    """All that is known about the tasks, without what depends on the clock or on chance."""
+    return [
+        (story.task.status, story.task.fence, story.task.revision, story.task.verdict)
+        + (tuple(event.event for event in story.events), len(story.runs))
+        for story in stories(ledger)
+    ]
+
+
+def found(path: Path) -> Any:
+    """What a healthy machine reads there; it must be whole."""
+    ledger = open_ledger(f"sqlite://{path}/truegreen.db")
+    check_truth(ledger)
+    state = told(ledger)
+    ledger.close()
+    return state
+
+
+def image_of(place: Path, image: Path) -> None:
+    """What a machine that dies right now leaves behind; its shared memory dies with it."""
+    shutil.copytree(place, image, ignore=shutil.ignore_patterns("*-shm"))
+
+
+def attempt(ledger: Ledger, trial: Trial) -> str:
+    """Empty if the verb answered, otherwise the code of its error, which must be a typed one."""
+    began = time.monotonic()
+    try:
+        done(ledger, trial)
+    except Unavailable as error:
+        assert error.message
+        return error.code
+    finally:
+        assert time.monotonic() - began < 5, "it hangs"
+    return ""
+
+
+@pytest.mark.criterion("M04")
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_disk_that_fails_at_any_call_never_leaves_half_a_transition(
+    room: Path, verb: str, fault: str
+) -> None:
+    disk = FailingDisk()
+    base = room / "base"
+    ledger = open_ledger(f"sqlite://{room}/first/truegreen.db")
+    trial = prepared(ledger, verb)
+    before = told(ledger)
+    image_of(room / "first", base)
+    ledger.close()
+    codes = set()
+    for call in range(1, MANY_CALLS):
+        place, image = room / f"at{call}", room / f"image{call}"
+        shutil.copytree(base, place)
+        with on(disk, place) as ledger:
+            disk.break_at(call, *FAULTS[fault][:1], short=FAULTS[fault][1])
+            code = attempt(ledger, trial)
+            broke = disk.failed
+            image_of(place, image)
+            disk.mend()
+            here = told(ledger)
+            after = before if code else here
+            assert code or here != before
+            if not broke:
+                assert code == ""
+                break
+            if code:
+                assert here == before, f"{verb} failed ({code}) and is there, at call {call}"
+                assert attempt(ledger, trial) == "", "it does not work again after the fault"
+                after = told(ledger)
+        assert found(place) == after
+        assert found(image) in (before, after), f"half of {verb} at call {call}"
+        codes.add(code)
+        shutil.rmtree(place)
+        shutil.rmtree(image)
+    else:
+        pytest.fail(f"{verb} never got through")
+    expected = {"full": "disk_full", "short": "disk_full", "broken": "unavailable"}[fault]
+    assert expected in codes
+    assert codes <= {expected, "store_unreachable", ""}
+
+
+@pytest.mark.criterion("M04")
+def test_a_disk_that_fails_while_a_store_is_made_leaves_one_that_can_be_made(room: Path) -> None:
+    disk = FailingDisk()
+    for call in [*range(1, 20), *range(20, 2000, 37)]:
+        place = room / f"at{call}"
+        store = SqliteStore(f"sqlite://{place}/truegreen.db", vfs=disk.name)
+        disk.break_at(call, apsw.FullError("no space left on device"))
+        try:
+            migrate.ensure(store)
+        except Unavailable as error:
+            assert error.code in ("disk_full", "store_unreachable"), error.code
+            assert disk.failed
+        broke = disk.failed
+        disk.mend()
+        store.close()
+        assert found(place) == []
+        shutil.rmtree(place)
+        if not broke:
+            return
+    pytest.fail("the store was never made")
+
+
+@pytest.mark.criterion("M04")
+def test_a_store_that_may_not_grow_says_that_the_disk_is_full(room: Path) -> None:
+    class Small(SqliteStore):
+        pages = 0
+
+        def _configure(self, connection: apsw.Connection) -> None:
+            super()._configure(connection)
+            if self.pages:
+                connection.pragma("max_page_count", self.pages)
+
+    store = Small(f"sqlite://{room}/truegreen.db")
+    migrate.ensure(store)
+    ledger = Ledger(store)
+    size = os.path.getsize(store.path) + os.path.getsize(store.path + "-wal")
+    store.close()
+    store.pages = size // 4096 + 1
+    answered = 0
+    with pytest.raises(DiskFull, match="nothing was written"):
+        for _ in range(2000):
+            opened(ledger, goal="long " * 2000)
+            answered += 1
+    assert len(told(ledger)) == answered
+    check_truth(ledger)
+    store.close()
+    store.pages = 1_000_000
+    opened(ledger)
+    assert len(told(ledger)) == answered + 1
+    ledger.close()
+
+
+@pytest.mark.criterion("M04")
+def test_a_locked_store_is_busy_and_nothing_is_written(sqlite_url: str) -> None:
+    store = SqliteStore(sqlite_url)
+    migrate.ensure(store)
+    ledger = Ledger(store)
+    trials = [prepared(ledger, verb) for verb in VERBS]
+    before = told(ledger)
+    store.busy_seconds = 0.1
+    other = apsw.Connection(store.path)
+    other.execute("BEGIN IMMEDIATE")
+    for trial in trials:
+        began = time.monotonic()
+        with pytest.raises(StoreBusy, match="another writer"):
+            done(ledger, trial)
+        assert 0.1 <= time.monotonic() - began < 2
+    assert told(ledger) == before, "a reader must not wait for a writer"
+    other.execute("ROLLBACK")
+    other.close()
+    for trial in trials:
+        done(ledger, trial)
+    check_truth(ledger)
+    ledger.close()
+
+
+@pytest.mark.criterion("M07")
+def test_short_visits_of_several_processes_never_find_the_store_busy(sqlite_url: str) -> None:
+    """Whoever closes the file last folds the log into it, and holds it alone for that moment."""
+    open_ledger(sqlite_url).close()
+    command = [sys.executable, "-m", "tests.record.test_full_disk", "visit", sqlite_url]
+    visitors = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    answers = [visitor.communicate(timeout=30)[0] for visitor in visitors]
+    assert answers == ["ok\n"] * 3
+    ledger = open_ledger(sqlite_url)
+    check_truth(ledger)
+    ledger.close()
+
+
+def visit(url: str) -> str:
+    """Come and go for a while, as the command line does."""
+    deadline = time.monotonic() + 1.5
+    while time.monotonic() < deadline:
+        ledger = open_ledger(url)
+        ledger.counts()
+        for _ in living(ledger, 3):
+            ledger.page()
+        ledger.close()
+    return "ok"
+
+
+# -- read-only, as somebody whom permissions bind ---------------------------------------------------
+
+
+def as_nobody(what: str, folder: Path) -> str:
+    """Do something to a store in a process without privileges, and hear what came of it."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_demoted, args=(what, folder, theirs))
+    child.start()
+    theirs.close()
+    try:
+        return str(ours.recv()) if ours.poll(20) else "silence"
+    finally:
+        child.join(10)
+        ours.close()
+
+
+def _demoted(what: str, folder: Path, answer: Any) -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    try:
+        ledger = open_ledger(f"sqlite://{folder}/truegreen.db")
+        if what == "open":
+            ledger.open(contract(), actor=OPERATOR)
+        answer.send("ok")
+    except BaseException as error:  # noqa: BLE001 - the parent compares
+        answer.send(getattr(error, "code", repr(error)))
+
+
+@pytest.fixture
+def theirs() -> Iterator[Path]:
+    """A folder with a store that belongs to nobody."""
+    with tempfile.TemporaryDirectory(prefix="tgro-", dir=roomiest()) as name:
+        folder = Path(name)
+        open_ledger(f"sqlite://{folder}/truegreen.db").close()
+        if os.geteuid() == 0:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, NOBODY, NOBODY)
+        yield folder
+        folder.chmod(stat.S_IRWXU)
+
+
+def test_a_store_that_is_ours_can_be_written_by_nobody(theirs: Path) -> None:
+    assert as_nobody("open", theirs) == "ok"
+
+
+@pytest.mark.criterion("M04")
+def test_a_read_only_file_is_said_to_be_one(theirs: Path) -> None:
+    (theirs / "truegreen.db").chmod(stat.S_IRUSR)
+    assert as_nobody("open", theirs) == StoreReadOnly.code
+
+
+@pytest.mark.criterion("M04")
+def test_a_read_only_folder_is_said_to_be_one(theirs: Path) -> None:
+    theirs.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert as_nobody("open", theirs) == StoreReadOnly.code
+
+
+@pytest.mark.criterion("M04")
+def test_a_store_cannot_be_made_in_a_read_only_folder(theirs: Path) -> None:
+    (theirs / "truegreen.db").unlink()
+    theirs.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert as_nobody("open", theirs) == StoreReadOnly.code
+
+
+@pytest.mark.criterion("M04")
+def test_a_store_that_becomes_read_only_is_said_to_be_so_and_nothing_is_written(
+    room: Path,
+) -> None:
+    """As when the kernel turns a failing file system read-only under a running program."""
+    disk = FailingDisk()
+    open_ledger(f"sqlite://{room}/truegreen.db").close()
+    with on(disk, room) as ledger:
+        trial = prepared(ledger, "end_run")
+        before = told(ledger)
+        disk.break_at(1, apsw.ReadOnlyError("read-only file system"))
+        assert attempt(ledger, trial) == StoreReadOnly.code
+        disk.mend()
+        assert told(ledger) == before
+        assert attempt(ledger, trial) == ""
+        for story in stories(ledger):
+            check_story(story)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{visit(sys.argv[2])}\n")
