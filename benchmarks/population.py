@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import apsw
+import msgspec
 
 from benchmarks.lives import CLAIM, EXIT, FINDING, OPERATOR, VERDICT
 from truegreen.contract import Budget, Contract, Qa, contract_digest
@@ -94,7 +95,7 @@ _ENDINGS: tuple[tuple[int, Callable[[Ledger, Ticket, str], None]], ...] = (
 
 
 def _replaced(struct: Any, **changes: Any) -> Any:
-    import msgspec  # noqa: PLC0415 - beside its one use
+    return msgspec.structs.replace(struct, **changes)
 
     return msgspec.structs.replace(struct, **changes)
 

@@ -132,10 +132,9 @@ class _FailingFile(apsw.VFSFile):
         self._disk = disk
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        if self._disk.fails() and not self._disk.short:
-            raise self._disk.error
-        if self._disk.failed and self._disk.short:
-            super().xWrite(data[: len(data) // 2], offset)
+        if self._disk.fails():
+            if self._disk.short:
+                super().xWrite(data[: len(data) // 2], offset)
             raise self._disk.error
         super().xWrite(data, offset)
 
@@ -151,19 +150,21 @@ class _FailingFile(apsw.VFSFile):
 
 
 class FailingDisk(apsw.VFS):
-    """Fails the n-th write, truncation, flush or opening, and all that follow, until it is mended."""
+    """Fails the n-th write, truncation, flush or opening, once or until it is mended."""
 
     def __init__(self) -> None:
         self.name = f"failing{next(_numbers)}"
         self.error: apsw.Error = apsw.FullError("no space left on device")
-        self.short = False
-        self.failed = False
+        self.short = self.once = self.failed = False
         self._left = 0
         super().__init__(self.name, "")
 
-    def break_at(self, call: int, error: apsw.Error, *, short: bool = False) -> None:
+    def break_at(
+        self, call: int, error: apsw.Error, *, short: bool = False, once: bool = False
+    ) -> None:
         """Work for `call` - 1 more calls; a short write leaves half of the data behind."""
-        self._left, self.error, self.short, self.failed = call, error, short, False
+        self._left, self.error, self.short, self.once = call, error, short, once
+        self.failed = False
 
     def mend(self) -> None:
         """Work again."""
@@ -172,7 +173,7 @@ class FailingDisk(apsw.VFS):
     def fails(self) -> bool:
         """Count a call."""
         if self.failed:
-            return True
+            return not self.once
         if self._left:
             self._left -= 1
             self.failed = self._left == 0

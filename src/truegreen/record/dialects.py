@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from truegreen import model
 from truegreen.model import PARENT, RUNS, Move, Note, TaskStatus
-from truegreen.record.lifecycle import SETTLED
+from truegreen.record.lifecycle import AGENT_EDGES, EDGES, SETTLED, TARGETS
+
+Among = Callable[[str, Iterable[str]], str]
+"""Whether an expression is one of some words; NULL counts as one, as in a CHECK."""
 
 
-def among(expression: str, values: Iterable[str]) -> str:
-    """Whether an expression is one of some words; NULL counts as one, as in a CHECK.
-
-    A CASE, not an IN: SQLite builds a table for every list at every execution, and lists of words
-    made a transition one and a half times as dear.
-    """
+def _case(expression: str, values: Iterable[str]) -> str:
+    """SQLite builds a table for an IN list at every execution; a CASE costs a third."""
     whens = " ".join(f"WHEN '{value}' THEN 1 = 1" for value in values)
-    return f"CASE {expression} {whens} ELSE {expression} IS NULL END"
+    return f"(CASE {expression} {whens} ELSE {expression} IS NULL END)"
 
 
-class _Among(dict[str, str]):
+def _any(expression: str, values: Iterable[str]) -> str:
+    """PostgreSQL reads a CHECK anew at every execution; one array constant is the shortest."""
+    return f"(({expression}) = ANY ('{{{','.join(values)}}}'::text[]))"
+
+
+class _Columns(dict[str, str]):
     """`{among[status TaskStatus]}` in a migration: the column holds one of the enum's words."""
+
+    def __init__(self, among: Among) -> None:
+        super().__init__()
+        self._among = among
 
     def __missing__(self, words: str) -> str:
         column, enum = words.split()
-        return among(column, _VOCABULARY[enum])
+        return self._among(column, _VOCABULARY[enum])
 
 
 _VOCABULARY: dict[str, tuple[str, ...]] = {
@@ -37,19 +45,24 @@ _VOCABULARY: dict[str, tuple[str, ...]] = {
     "settled": tuple(status for status in TaskStatus if status in SETTLED),
     "live_runs": tuple(status for status, look in RUNS.items() if not look.ended),
 }
+_STEPS = dict.fromkeys(f"{source}>{target}" for (source, _), target in TARGETS.items())
+_EDGES = [f"{edge.move}:{source}>{edge.target}" for edge in EDGES for source in edge.sources]
+_AGENT_STEPS = [f"{a}>{b}" for a, targets in AGENT_EDGES.items() for b in sorted(targets)]
 
 
-def _rules() -> dict[str, object]:
-    """What belongs together, as SQL."""
-    pairs = " ".join(
-        f"WHEN '{detail}' THEN COALESCE(exit_reason, '') = '{reason}'"
-        for detail, reason in PARENT.items()
+def _rules(among: Among) -> dict[str, object]:
+    """What belongs together, and which way leads where, as SQL."""
+    pairs = among(
+        "exit_reason || '/' || exit_detail",
+        (f"{reason}/{detail}" for detail, reason in PARENT.items()),
     )
     return {
-        "among": _Among(),
-        "exit_pair": (
-            f"CASE exit_detail {pairs} ELSE exit_reason IS NULL AND exit_detail IS NULL END"
-        ),
+        "among": _Columns(among),
+        "is_move": among("NEW.event", Move),
+        "legal_step": among("OLD.status || '>' || NEW.status", _STEPS),
+        "legal_agent_step": among("OLD.status || '>' || NEW.status", _AGENT_STEPS),
+        "legal_edge": among("NEW.event || ':' || NEW.from_status || '>' || NEW.to_status", _EDGES),
+        "exit_pair": f"(exit_reason IS NULL) = (exit_detail IS NULL) AND {pairs}",
         "exit_fits_status": (
             "CASE status"
             " WHEN 'succeeded' THEN exit_reason IS NOT NULL"
@@ -64,7 +77,7 @@ def _rules() -> dict[str, object]:
 
 
 WORDS: dict[str, dict[str, object]] = {
-    "sqlite": _rules()
+    "sqlite": _rules(_case)
     | {
         "int": "INTEGER",
         "text": "TEXT",
@@ -80,7 +93,7 @@ WORDS: dict[str, dict[str, object]] = {
         "now": "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
         "random_id": "lower(hex(randomblob(9)))",
     },
-    "postgres": _rules()
+    "postgres": _rules(_any)
     | {
         "int": "bigint",
         "text": 'text COLLATE "C"',

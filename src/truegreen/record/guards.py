@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from truegreen.model import Move
-from truegreen.record.dialects import WORDS, among
-from truegreen.record.lifecycle import AGENT_EDGES, EDGES, TARGETS
+from truegreen.record.dialects import WORDS
 
 DATABASE_ACTOR = "system:database"
 """Who signs the one event that the database writes by itself."""
@@ -40,18 +38,6 @@ def _changed(*columns: str) -> str:
     return " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in columns)
 
 
-_STEP = among(
-    "OLD.status || '>' || NEW.status",
-    dict.fromkeys(f"{source}>{target}" for (source, _), target in TARGETS.items()),
-)
-_EDGE = among(
-    "NEW.event || ':' || NEW.from_status || '>' || NEW.to_status",
-    (f"{edge.move}:{source}>{edge.target}" for edge in EDGES for source in edge.sources),
-)
-_AGENT_STEP = among(
-    "OLD.status || '>' || NEW.status",
-    (f"{a}>{b}" for a, targets in AGENT_EDGES.items() for b in sorted(targets)),
-)
 _THE_TASK = "SELECT 1 FROM tasks t WHERE t.key = NEW.task_key"
 _RAW_BLOCK = "NEW.status = 'blocked' AND OLD.status <> 'blocked' AND NEW.revision = OLD.revision"
 
@@ -109,7 +95,7 @@ _TASKS = (
             ),
             Rule(
                 "illegal_move",
-                f"NEW.status <> OLD.status AND NOT ({_STEP})",
+                "NEW.status <> OLD.status AND NOT {legal_step}",
                 "no edge leads from the old status to the new one",
             ),
             Rule(
@@ -241,13 +227,13 @@ _EVENTS = (
             ),
             Rule(
                 "illegal_move",
-                f"({among('NEW.event', Move)}) <> (NEW.from_status IS NOT NULL)"
+                "{is_move} <> (NEW.from_status IS NOT NULL)"
                 " OR (NEW.from_status IS NULL) <> (NEW.to_status IS NULL)",
                 "a move names the statuses that it leads from and to, a note names none",
             ),
             Rule(
                 "illegal_move",
-                f"NEW.from_status IS NOT NULL AND NOT ({_EDGE})",
+                "NEW.from_status IS NOT NULL AND NOT {legal_edge}",
                 "no such edge",
             ),
             Rule(
@@ -335,7 +321,7 @@ _PEOPLE = (
             ),
             Rule(
                 "illegal_move",
-                f"NEW.status <> OLD.status AND NOT ({_AGENT_STEP})",
+                "NEW.status <> OLD.status AND NOT {legal_agent_step}",
                 "no edge leads between these statuses of an agent",
             ),
             Rule(
@@ -455,7 +441,8 @@ def render_sqlite() -> list[str]:
     statements = []
     for guard in (*GUARDS, *IRREPLACEABLE, SEARCH):
         body = [
-            f"SELECT RAISE(ABORT, 'truegreen/{rule.code}: {rule.message}') WHERE {rule.condition}"
+            f"SELECT RAISE(ABORT, 'truegreen/{rule.code}: {rule.message}')"
+            f" WHERE {rule.condition.format(**WORDS['sqlite'])}"
             for rule in guard.rules
         ]
         body += [effect.format(**WORDS["sqlite"]) for effect in guard.effects]
@@ -473,7 +460,8 @@ def render_postgres() -> list[str]:
     statements = []
     for guard in GUARDS:
         body = [
-            f"IF {rule.condition} THEN RAISE EXCEPTION USING ERRCODE = 'TG001',"
+            f"IF {rule.condition.format(**WORDS['postgres'])} THEN"
+            " RAISE EXCEPTION USING ERRCODE = 'TG001',"
             f" MESSAGE = 'truegreen/{rule.code}: {rule.message}'; END IF;"
             for rule in guard.rules
         ]

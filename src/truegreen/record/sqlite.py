@@ -15,7 +15,14 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from truegreen import errors
-from truegreen.errors import Stale, StoreBusy, StoreUnreachable, StoreUnsafe, TruegreenError
+from truegreen.errors import (
+    Stale,
+    StoreBusy,
+    StoreUnreachable,
+    StoreUnsafe,
+    TruegreenError,
+    Unavailable,
+)
 from truegreen.record.store import Hit, Pool, Row, load_queries, refusal, refused_by
 
 OLDEST_SAFE = (3, 51, 3)
@@ -168,15 +175,42 @@ class SqliteStore:
     @contextmanager
     def transaction(self) -> Iterator[SqliteTx]:
         """BEGIN IMMEDIATE … COMMIT; everything or nothing, on the disk when it returns."""
-        with self._lent() as connection, self._writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield SqliteTx(connection, self)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        events: list[str] | None = None
+        try:
+            with self._lent() as connection, self._writing:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    tx = SqliteTx(connection, self)
+                    yield tx
+                    events = tx.events
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+        except Unavailable as failed:
+            if not (events and self._came_through(events[-1], failed)):
                 raise
+
+    def _came_through(self, event: str, failed: Unavailable) -> bool:
+        """Whether a commit that failed is there all the same, and then also on the disk.
+
+        When only the flush fails, the log holds the whole transaction, and the next to open the file
+        finds it. Folding it into the file writes and flushes it anew; a second flush of the log would
+        prove nothing, because the kernel forgets what it could not write.
+        """
+        try:
+            with self._lent() as connection:
+                landed = connection.execute(self.queries["event_landed"], {"id": event}).fetchall()
+                if not landed:
+                    return False
+                ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except Unavailable:
+            busy = 1
+        if busy:
+            message = f"the disk failed in the commit ({failed}); look it up: event {event}"
+            raise Unavailable(message, event=event) from failed
+        return True
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteTx]:

@@ -76,13 +76,15 @@ class Approvals(Runs):
         reason = self._needed(reason, actor)
         person = actor.role is not Role.SYSTEM
         detail = ExitDetail.APPROVAL_CHECKPOINT if person else ExitDetail.APPROVAL_EXPIRED
+        by = EndedBy.OPERATOR if person else EndedBy.SUPERVISOR
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
             if self._done_before(tx, key, (Move.BLOCK,), task_id):
                 return lambda: task
             work = self._paused(tx, task, Move.BLOCK)
-            hit = self._end_run(tx, work, _blocked(detail), Entry(actor, reason, key=key))
+            self._nobody_needed(tx, task, f"denied by {actor}: {reason}")
+            hit = self._end_run(tx, work, _blocked(detail, by), Entry(actor, reason, key=key))
             return lambda: read(Task, hit.row)
 
         return self._do(act)
@@ -96,10 +98,10 @@ class Approvals(Runs):
         return self._work(tx, "latest_locked", key=task.key)
 
 
-def _blocked(detail: ExitDetail) -> Exit:
+def _blocked(detail: ExitDetail, by: EndedBy = EndedBy.SUPERVISOR) -> Exit:
     return Exit(
         status=RunStatus.STOPPED,
         reason=PARENT[detail],
         detail=detail,
-        ended_by=EndedBy.SUPERVISOR,
+        ended_by=by,
     )

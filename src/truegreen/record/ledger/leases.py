@@ -6,9 +6,18 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from truegreen.errors import Stale, Terminated
+from truegreen.errors import InvalidInput, Stale, Terminated
 from truegreen.facts import SYSTEM, Actor, Exit, Ticket
-from truegreen.model import PARENT, EndedBy, ExitDetail, Note, RunStatus, TaskStatus
+from truegreen.model import (
+    PARENT,
+    RESCUABLE,
+    EndedBy,
+    ExitDetail,
+    ExitReason,
+    Note,
+    RunStatus,
+    TaskStatus,
+)
 from truegreen.record.ledger.desk import Entry, Work, to_json
 from truegreen.record.ledger.runs import LEASE_SECONDS, Runs
 from truegreen.record.rows import Lease, Task, read
@@ -71,6 +80,8 @@ class Leases(Runs):
     ) -> Task:
         """A suspect's process is gone: fence it off, end its run as lost. Never towards green."""
         self._may(actor, "supervise")
+        if PARENT[detail] is not ExitReason.FATAL_ERROR or detail in RESCUABLE:
+            raise InvalidInput(f"{detail} is not how a run is lost: it could lead towards green")
         lost = Exit(
             status=RunStatus.LOST,
             reason=PARENT[detail],

@@ -241,7 +241,7 @@ class Verdicts(Tasks, Endings):
 
     @staticmethod
     def _check_reviewer(tx: Tx, review: Work, work: Work) -> None:
-        """Whoever worked at a task, in whichever attempt or under whichever name, is no reviewer."""
+        """Who worked at a task, in whichever attempt or under whichever name, is no reviewer."""
         row = tx.one("agent_by_key", key=review.run.agent_key)
         if row is None:
             return

@@ -222,6 +222,10 @@ INSERT INTO agents (id, name, definition, session, parent_key, registered_by, st
 -- One agent, held until the transaction ends.
 SELECT {agent} FROM agents WHERE agents.id = :id {lock};
 
+-- name: agent_by_key
+-- One agent by its key.
+SELECT {agent} FROM agents WHERE agents.key = :key;
+
 -- name: task_in_tree
 -- Whether somebody opened a task or one above it.
 WITH RECURSIVE up (parent_key, maker) AS (

@@ -1,0 +1,140 @@
+"""A report of one run: what was measured on which machine, beside its goals, met or missed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from benchmarks.bench import Bench
+from benchmarks.measure import Figure, Spread
+
+HEADINGS = ("what", "median (min to max)", "beside it", "ratio (min to max)", "goal", "")
+
+
+class Part(NamedTuple):
+    """What one suite found."""
+
+    name: str
+    about: str
+    figures: list[Figure]
+    seconds: float
+
+
+def machine(bench: Bench, words: Sequence[str]) -> dict[str, str]:
+    """What the numbers depend on, and the command that made them."""
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    version = "not measured"
+    if "server" in vars(bench) and bench.postgres:  # only if a suite asked for it
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with psycopg.connect(bench.postgres.url("postgres")) as connection:
+            version = str(connection.info.server_version // 10000)
+    return {
+        "command": shlex.join(["python", "-m", "benchmarks", *words]),
+        "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "load average": f"{load} (at the end)",
+        "Python": platform.python_version(),
+        "SQLite": f"{apsw.sqlite_lib_version()}, synchronous FULL, WAL",
+        "PostgreSQL": f"{version}, fsync on, full_page_writes off",
+        "stores": "; ".join(place.name for place in vars(bench).get("everywhere", bench.sqlite)),
+        "scale": bench.scale.value,
+    }
+
+
+def number(value: float) -> str:
+    """Three digits that matter, or all of a great number."""
+    if value == int(value) and abs(value) < 1e15:  # noqa: PLR2004 - exact as an integer
+        return f"{int(value):,}"
+    if abs(value) >= 100:  # noqa: PLR2004 - three digits before the point
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _spread(spread: Spread | None, unit: str = "") -> str:
+    if spread is None:
+        return ""
+    shown = f"{number(spread.middle)} {unit}".rstrip()
+    if spread.low == spread.high:
+        return shown
+    return f"{shown} ({number(spread.low)} to {number(spread.high)})"
+
+
+def _goals(figure: Figure) -> tuple[str, str]:
+    said, verdicts = [], []
+    for goal in figure.goals:
+        unit = " ×" if goal.on_ratio else f" {figure.unit}".rstrip()
+        said.append(f"{goal.sign} {number(goal.bound)}{unit}")
+        kept = figure.kept(goal)
+        verdicts.append("not measured" if kept is None else "met" if kept else "MISSED")
+    return ", ".join(said), ", ".join(verdicts)
+
+
+def cells(figure: Figure) -> tuple[str, ...]:
+    """One line of a table."""
+    beside = Spread.of(figure.beside) if figure.beside else None
+    other = f"{figure.beside_what}: {_spread(beside, figure.unit)}" if beside else ""
+    goal, verdict = _goals(figure)
+    value = _spread(figure.value, figure.unit) if figure.samples else "not measured"
+    note = f" [{figure.note}]" if figure.note else ""
+    return (f"{figure.what}{note}", value, other, _spread(figure.ratio), goal, verdict)
+
+
+def as_text(parts: Iterable[Part], facts: dict[str, str]) -> str:
+    """For a terminal."""
+    lines = [f"{name + ':':14} {value}" for name, value in facts.items()]
+    for part in parts:
+        rows = [HEADINGS, *(cells(figure) for figure in part.figures)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+        lines += ["", f"{part.name}: {part.about} ({part.seconds:.0f} s)", ""]
+        for row in rows:
+            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(parts: Iterable[Part], facts: dict[str, str]) -> str:
+    """For a page."""
+    lines = ["# Benchmarks", "", *(f"- {name}: {value}" for name, value in facts.items())]
+    for part in parts:
+        lines += ["", f"## {part.name}", "", part.about, ""]
+        lines += [f"| {' | '.join(HEADINGS)} |", "|" + " --- |" * len(HEADINGS)]
+        lines += [f"| {' | '.join(cells(figure))} |" for figure in part.figures]
+    return "\n".join(lines) + "\n"
+
+
+def as_data(parts: Iterable[Part], facts: dict[str, str]) -> dict[str, Any]:
+    """For a program: every sample."""
+    return {
+        "machine": facts,
+        "figures": [
+            {
+                "suite": part.name,
+                **figure._asdict(),
+                "goals": [goal._asdict() | {"met": figure.kept(goal)} for goal in figure.goals],
+            }
+            for part in parts
+            for figure in part.figures
+        ],
+    }
+
+
+def summary(parts: Iterable[Part]) -> str:
+    """How many goals were met, and which were missed."""
+    verdicts = [(f, f.kept(goal)) for part in parts for f in part.figures for goal in f.goals]
+    missed = [figure.what for figure, kept in verdicts if kept is False]
+    met = sum(kept is True for _, kept in verdicts)
+    lines = [f"{met} goals met, {len(missed)} missed", *(f"  missed: {what}" for what in missed)]
+    return "\n".join(lines) + "\n"
+
+
+def progress(text: str) -> None:
+    """Where the run is."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Tests of the faces: what people and programs see."""

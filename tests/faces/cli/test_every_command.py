@@ -1,0 +1,224 @@
+"""What every command promises: plain lines, one JSON document, and refusals in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from truegreen.faces.cli.catalogue import COMMANDS, GROUPS, SHARED
+from truegreen.model import TaskStatus
+
+RIGHT: dict[str, list[str]] = {
+    "list": ["list"],
+    "show": ["show", "TASK"],
+    "events": ["events", "TASK", "--limit", "1"],
+    "doctor": ["doctor"],
+    "migrate": ["migrate"],
+    "backup": ["backup", "copy.db"],
+    "config": ["config"],
+    "token create": ["token", "create", "--role", "viewer", "--name", "eve"],
+    "token list": ["token", "list"],
+    "states": ["states"],
+    "completion": ["completion", "bash"],
+    "version": ["version"],
+}
+WRONG: dict[str, list[str]] = {
+    "list": ["list", "--limit", "many"],
+    "show": ["show"],
+    "events": ["events", "a b"],
+    "doctor": ["doctor", "me"],
+    "migrate": ["migrate", "--rapair"],
+    "backup": ["backup"],
+    "config": ["config", "--shema"],
+    "token create": ["token", "create", "--role", "viewer"],
+    "token list": ["token", "list", "all"],
+    "token revoke": ["token", "revoke", "tok_nobody"],
+    "token": ["token", "crate"],
+    "states": ["states", "--mermaids"],
+    "completion": ["completion", "tcsh"],
+    "version": ["version", "9"],
+}
+SHAPES: dict[str, set[str]] = {
+    "list": {"tasks", "after", "silent_failures", "total"},
+    "show": {"id", "task_status", "run_status", "claim", "verdict", "runs", "events", "next"},
+    "events": {"id", "task", "event", "at", "actor"},
+    "doctor": {"healthy", "settings", "schema", "ailments"},
+    "migrate": {"from", "to", "dry_run", "done"},
+    "backup": {"file", "bytes", "anchor", "restore"},
+    "config": {"settings", "warnings"},
+    "token create": {"token", "secret"},
+    "token list": {"tokens"},
+    "states": {"statuses", "edges"},
+    "completion": {"shell", "script"},
+    "version": {"version"},
+}
+
+
+def words_of(line: list[str], furnished: Furnished) -> list[str]:
+    return [furnished.tasks[TaskStatus.FAILED] if word == "TASK" else word for word in line]
+
+
+def test_no_command_is_forgotten_here():
+    assert {name.split()[0] for name in RIGHT} == set(COMMANDS)
+    assert {name.split()[0] for name in WRONG} == set(COMMANDS)
+    assert SHAPES.keys() == RIGHT.keys()
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_plain_output_is_plain_and_succeeds(name: str, tg: Run, furnished: Furnished):
+    answer = tg(*words_of(RIGHT[name], furnished))
+    assert answer.status == 0, answer
+    assert answer.out.strip()
+    assert "\x1b" not in answer.out + answer.err
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_json_is_one_document_and_nothing_else(name: str, tg: Run, furnished: Furnished):
+    answer = tg(*words_of(RIGHT[name], furnished), "--json")
+    assert answer.status == 0, answer
+    assert answer.err == ""
+    assert SHAPES[name] <= answer.json().keys()
+
+
+@pytest.mark.parametrize("name", ["list", "token list", "states", "doctor"])
+def test_shared_options_stand_before_or_after_the_command(
+    name: str, tg: Run, furnished: Furnished, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("TRUEGREEN_STORE")
+    before = tg("--json", "--store", furnished.url, *RIGHT[name])
+    after = tg(*RIGHT[name], "--store", furnished.url, "--json")
+    assert before == after
+    assert before.status == 0
+
+
+def test_the_last_of_two_stores_counts(tg: Run, furnished: Furnished, tmp_path: Path):
+    other = f"sqlite://{tmp_path}/other.db"
+    assert tg("--store", furnished.url, "list", "--json", "--store", other).json()["total"] == 0
+    assert not tg("--store", other, "list", "--json", "--store", furnished.url).json()["total"] == 0
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_in_a_sentence(name: str, tg: Run, furnished: Furnished):
+    answer = tg(*words_of(WRONG[name], furnished))
+    assert answer.status == 2, answer
+    assert answer.out == ""
+    assert answer.err.startswith("truegreen: ")
+    assert len(answer.err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_refused_in_json(name: str, tg: Run, furnished: Furnished):
+    answer = tg(*words_of(WRONG[name], furnished), "--json")
+    assert answer.status == 2, answer
+    assert answer.err == ""
+    body = answer.json()["error"]
+    assert body["code"] in {"usage", "invalid_input", "not_found"}
+    assert body["message"]
+    assert isinstance(body["allowed"], list)
+
+
+@pytest.mark.parametrize("name", sorted({" ".join(line.split()) for line in [*RIGHT, *WRONG]}))
+def test_help_says_what_it_does_with_examples(name: str, tg: Run):
+    answer = tg(*name.split(), "--help")
+    assert answer.status == 0
+    assert answer.out.startswith(f"Usage: truegreen {name}")
+    assert "Examples:" in answer.out
+    assert "--json" in answer.out
+    assert "--store URL" in answer.out
+    assert "--config FILE" in answer.out
+
+
+def test_help_as_json_is_json(tg: Run):
+    assert "Usage: truegreen list" in tg("list", "--help", "--json").json()["help"]
+
+
+def test_root_help_names_every_command_and_shared_option(tg: Run):
+    answers = [tg("--help"), tg("-h"), tg("--config", "x.toml", "--help")]
+    assert {answer.status for answer in answers} == {0}
+    assert len({answer.out for answer in answers}) == 1
+    for name, (_, words) in COMMANDS.items():
+        assert f"  {name:<14} {words}" in answers[0].out
+    for word in (*GROUPS, *SHARED):
+        assert word in answers[0].out
+    assert max(map(len, answers[0].out.splitlines())) <= 100
+
+
+def test_no_command_at_all_is_a_usage_error_with_the_help(tg: Run):
+    answer = tg()
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == tg("--help").out
+    assert "list" in tg("--json").error("usage")["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["lsit"], "list"),
+        (["stetes"], "states"),
+        (["token", "revok"], "revoke"),
+        (["list", "--statsu", "failed"], "--status"),
+        (["list", "--status", "succeded"], "succeeded"),
+        (["list", "--cell", "silent_failur"], "silent_failure"),
+        (["list", "--exit-reason", "don"], "done"),
+    ],
+)
+def test_a_slip_of_the_finger_is_answered_with_the_nearest(
+    words: list[str], nearest: str, tg: Run, furnished: Furnished
+):
+    answer = tg(*words)
+    assert answer.status == 2
+    assert "Did you mean" in answer.err
+    assert nearest in answer.err
+    assert nearest in tg(*words, "--json").error("usage")["allowed"]
+
+
+def test_both_names_are_the_same_program(environ: Callable[..., dict[str, str]], tg: Run):
+    import subprocess  # noqa: PLC0415 - only here
+
+    short = subprocess.run(
+        [SCRIPT.with_name("tg"), "version", "--json"],
+        capture_output=True,
+        check=True,
+        env=environ(),
+        text=True,
+    )
+    assert Answer(0, short.stdout, short.stderr) == tg("version", "--json")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["version", "--store", "x.db"]])
+def test_version_is_one_line(words: list[str], tg: Run):
+    from truegreen import __version__  # noqa: PLC0415 - next to its use
+
+    assert tg(*words) == Answer(0, f"truegreen {__version__}\n", "")
+    document: dict[str, Any] = tg(*words, "--json").json()
+    assert document["version"] == __version__
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_for_this_program(shell: str, tg: Run):
+    script = tg("completion", shell).out
+    assert "_TRUEGREEN_COMPLETE" in script
+    assert f"{shell}_complete" in script
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("truegreen st", {"states"}),
+        ("truegreen list --stat", {"--status"}),
+        ("truegreen list --status succ", {"succeeded"}),
+        ("truegreen token re", {"revoke"}),
+        ("truegreen completion f", {"fish"}),
+    ],
+)
+def test_the_tab_key_offers_words(typed: str, offered: set[str], tg: Run):
+    answer = tg(
+        _TRUEGREEN_COMPLETE="bash_complete",
+        COMP_WORDS=typed,
+        COMP_CWORD=str(len(typed.split()) - 1),
+    )
+    assert {line.split(",")[1] for line in answer.out.splitlines()} == offered

@@ -1,0 +1,408 @@
+"""`list` and `show`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.faces.conftest import ESCAPES, Furnished, Run
+from tests.record.lives import (
+    BASE,
+    OPERATOR,
+    declared,
+    ended,
+    finding,
+    judged,
+    opened,
+    started,
+    verdict,
+)
+from truegreen.contract import Budget
+from truegreen.errors import Stale
+from truegreen.facts import Claim, Statement, Usage
+from truegreen.model import (
+    PALETTE,
+    Cell,
+    ClaimKind,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Level,
+    Outcome,
+    TaskStatus,
+)
+from truegreen.record.ledger import Ledger, Start, open_ledger
+
+INTERFACE_KEYS = {
+    *("id", "title", "task_status", "run_status", "cell", "exit_reason", "exit_detail", "rescued"),
+    *("sealed_at", "role", "run_mode", "badges", "fence", "budget", "claim", "verdict", "runs"),
+    *("agents", "next", "created_at", "updated_at"),
+}
+RUN_KEYS = {
+    *("id", "attempt", "run_status", "exit_reason", "exit_detail", "exit_code", "signal"),
+    *("ended_by", "agent", "isolation", "usage"),
+}
+FINDING_KEYS = {
+    *("check", "kind", "outcome", "before", "counts", "reason", "isolation", "duration_s"),
+}
+ZONED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}")
+
+
+def silent_failure(ledger: Ledger, title: str = "fix the parser") -> str:
+    """The agent says that all is well; the gate says that it is not."""
+    agent = ledger.register_agent("coder", "sha256:2", actor=OPERATOR, session="s-2")
+    task = opened(ledger, title=title, role="coder", budget=Budget(attempts=1), goal="make it work")
+    ticket = ledger.start(
+        task.id, Start("test", base_digest=BASE, agent=agent.id, isolation="jail")
+    )
+    usage = Usage(turns=31, cost_usd=0.84, seconds=252.3)
+    said = (
+        Statement("212 tests passed", "tests", "contradicted", "209 passed, 3 failed"),
+        Statement("committed 4f2a", "commit", "confirmed", "4f2a"),
+    )
+    claim = Claim(
+        kind=ClaimKind.DONE, reason="all tests pass", statements=said, extra={"issues_triaged": 0}
+    )
+    ledger.end_run(ticket, ended(code=0, usage=usage), claim=claim)
+    counts = {"passed": 209, "failed": 3, "skipped": 0}
+    found = finding(
+        ledger,
+        ticket,
+        FindingOutcome.FAILED,
+        kind="pytest",
+        counts=counts,
+        reason="3 failed of 212",
+        level=Level.A3,
+        before=FindingOutcome.FAILED,
+        isolation="jail",
+        duration_us=3_100_000,
+    )
+    ledger.record(ticket, [found])
+    ledger.judge(
+        ticket, verdict(ledger, ticket, Outcome.FAILED, reason="gate tests: 3 failed of 212")
+    )
+    with pytest.raises(Stale):
+        ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED))
+    return task.id
+
+
+@pytest.fixture
+def failed(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a silent failure, alone in its store."""
+    monkeypatch.setenv("TRUEGREEN_STORE", sqlite_url)
+    ledger = open_ledger(sqlite_url)
+    task = silent_failure(ledger)
+    ledger.close()
+    return task
+
+
+# --- list
+
+
+@pytest.mark.criterion("L01")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_row_has_both_axes_and_why(columns: int, tg: Run, on_terminal: Run, failed: str):
+    row = tg("list").out.splitlines()[-1]
+    assert re.split("  +", row) == [
+        *(failed, "● exited", "done/completed", "✗ failed", "silent_failure", "fix the parser"),
+        "A2 · gate tests: 3 failed of 212",
+    ]
+    shown = ESCAPES.sub("", on_terminal(columns, "list").out).rstrip().splitlines()
+    assert re.split("  +", shown[-2])[1:] == ["● exited", "✗ failed", "fix the parser"]
+    assert re.split("  +", shown[-1].strip()) == [
+        *("completed", "silent failure", "A2 · gate tests: 3 failed of 212"),
+    ]
+    assert failed.startswith(shown[-2].split()[0])
+
+
+@pytest.mark.criterion("L02")
+def test_silent_failures_come_first_and_are_counted_in_the_header(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    oldest = furnished.tasks[TaskStatus.FAILED]
+    newest = silent_failure(ledger)
+    opened(ledger, title="newer still")
+    ledger.close()
+    lines = tg("list").out.splitlines()
+    assert lines[0].startswith("✗ 2 silent failures · ")
+    assert [line.split()[0] for line in lines[3:5]] == [newest, oldest]
+    document = tg("list", "--json").json()
+    assert document["silent_failures"] == 2
+    assert [task["cell"] for task in document["tasks"]].index("silent_failure") == 0
+    assert [task["id"] for task in document["tasks"][:2]] == [newest, oldest]
+
+
+def test_no_silent_failure_is_said_too(tg: Run):
+    assert tg("list").out.startswith("no silent failures · 0 tasks\n")
+
+
+def test_every_status_is_listed_with_its_glyph(tg: Run, furnished: Furnished):
+    out = tg("list").out
+    for status, task in furnished.tasks.items():
+        line = next(line for line in out.splitlines() if line.startswith(task))
+        assert f"{PALETTE[status].glyph} {status}" in line
+
+
+@pytest.mark.criterion("L04")
+def test_a_cap_hit_has_its_own_look(tg: Run, on_terminal: Run, sqlite_url: str):
+    ledger = open_ledger(sqlite_url)
+    for detail in (ExitDetail.TURN_CAP, ExitDetail.SIGNALED, ExitDetail.COMPLETED):
+        ledger.end_run(started(ledger, rescue=(), budget=Budget(attempts=1)), ended(detail))
+    ledger.close()
+    looks = {
+        line.split("  ")[1]
+        for line in tg("list", "--store", sqlite_url).out.splitlines()
+        if line.startswith("tsk_")
+    }
+    assert looks == {"◆ capped", "✗ crashed", "● exited"}
+    assert "cap hit" in on_terminal(100, "list", "--store", sqlite_url).out
+    colours = re.findall(
+        r"\x1b\[(38[0-9;]*)m[◆✗●] (?:capped|crashed|exited)",
+        on_terminal(100, "list", "--store", sqlite_url).out,
+    )
+    assert len(set(colours)) == 3
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+def test_list_filters_by_status(status: TaskStatus, tg: Run, furnished: Furnished):
+    tasks = tg("list", "--status", status, "--json").json()["tasks"]
+    assert {task["task_status"] for task in tasks} == {status}
+    assert furnished.tasks[status] in {task["id"] for task in tasks}
+
+
+def test_list_filters_by_every_other_axis(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    task = silent_failure(ledger, "a very special case")
+    agent = ledger.dossier(task).agents[0].id
+    ledger.close()
+
+    def ids(*words: str) -> list[str]:
+        return [found["id"] for found in tg("list", *words, "--json").json()["tasks"]]
+
+    assert ids("--agent", agent) == [task]
+    assert ids("--agent", agent[:-1]) == [task]
+    assert ids("--role", "coder", "--search", "special") == [task]
+    assert ids("--search", "special case") == [task]
+    assert ids("--search", "nowhere") == []
+    assert ids("--role", "nobody") == []
+    assert ids("--cell", "silent_failure") == [task, furnished.tasks[TaskStatus.FAILED]]
+    assert ids("--exit-reason", "blocked") == [furnished.tasks[TaskStatus.BLOCKED]]
+    assert ids("--status", "failed", "--status", "blocked") == [
+        task,
+        furnished.tasks[TaskStatus.FAILED],
+        furnished.tasks[TaskStatus.BLOCKED],
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", ['"', "a AND", "*", "a*", "NEAR(", "title:x", "-", "(", "'; DROP TABLE tasks; --", ""]
+)
+def test_any_words_can_be_searched_for(words: str, tg: Run, furnished_anywhere: Furnished):
+    answer = tg("list", "--search", words, "--json")
+    assert answer.status in {0, 2}, answer
+    assert "tasks" in answer.json() or answer.error("invalid_input")
+
+
+@pytest.mark.parametrize("cell", Cell)
+def test_every_cell_can_be_asked_for(cell: Cell, tg: Run, furnished: Furnished):
+    assert {t["cell"] for t in tg("list", "--cell", cell, "--json").json()["tasks"]} <= {cell}
+
+
+@pytest.mark.parametrize("reason", ExitReason)
+def test_every_exit_reason_can_be_asked_for(reason: ExitReason, tg: Run, furnished: Furnished):
+    found = tg("list", "--exit-reason", reason, "--json").json()["tasks"]
+    assert {task["exit_reason"] for task in found} <= {reason}
+
+
+def test_pages_lead_to_every_task_once_with_the_command_that_was_printed(
+    tg: Run, furnished: Furnished
+):
+    words = ["truegreen", "list", "--limit", "5", "--status", "queued", "--status", "failed"]
+    words += ["--status", "blocked", "--status", "succeeded", "--status", "canceled"]
+    whole = tg(*words[1:3], "1000", *words[4:], "--json").json()
+    seen: list[str] = []
+    while words:
+        answer = tg(*words[1:])
+        seen += re.findall("^tsk_[a-z0-9]+", answer.out, re.MULTILINE)
+        more = re.search("^more: (.*)$", answer.out, re.MULTILINE)
+        words = shlex.split(more[1]) if more else []
+    assert seen == [task["id"] for task in whole["tasks"]]
+    assert len(seen) > 5
+
+
+def test_list_works_alike_on_both_databases(tg: Run, furnished_anywhere: Furnished):
+    document = tg("list", "--json").json()
+    by_id = {task["id"]: task["task_status"] for task in document["tasks"]}
+    assert furnished_anywhere.tasks == {
+        TaskStatus(status): task
+        for task, status in by_id.items()
+        if task in furnished_anywhere.tasks.values()
+    }
+
+
+# --- show
+
+
+def test_show_begins_with_the_two_axes(tg: Run, failed: str):
+    assert tg("show", failed).out.splitlines()[:2] == [
+        "run   ● exited      done · completed · exit 0 · 4m12s · 31 turns · $0.84",
+        "task  ✗ failed      A2 · gate tests: 3 failed of 212"
+        " (silent failure: the agent said «all tests pass»)",
+    ]
+
+
+@pytest.mark.criterion("M11")
+def test_show_has_claim_evidence_findings_budget_agents_refusals_and_events(tg: Run, failed: str):
+    lines = [re.sub("  +", "  ", line).strip() for line in tg("show", failed).out.splitlines()]
+    for expected in (
+        "the agent said  done  «all tests pass»",
+        "issues_triaged: 0",
+        "✗ contradicted  212 tests passed  209 passed, 3 failed",
+        "● confirmed  committed 4f2a  4f2a",
+        "Findings  verdict failed, level A2, on tree:left",
+        "tests  ✗ failed  failed  A3  3.1s  3 failed of 212 · 209 passed, 3 failed, 0 skipped"
+        " · by truegreen · jail",
+        "attempts  1  1  spent",
+        "reentries  0  5",
+        f"truegreen retry {failed} --reason …",
+    ):
+        assert expected in lines
+    text = "\n".join(lines)
+    assert re.search(r"^agt_\w+  completed  coder  s-2$", text, re.MULTILINE)
+    assert re.search(r"^1  judge  stale  system:truegreen  ", text, re.MULTILINE)
+    assert re.search(r"^\S+ \S+ \S+  fail  ✗ failed  system:truegreen  gate", text, re.MULTILINE)
+
+
+@pytest.mark.criterion("L22")
+def test_times_have_a_zone_and_durations_are_those_that_were_measured(tg: Run, failed: str):
+    text = tg("show", failed, TZ="Asia/Kolkata").out
+    assert ZONED.findall(text)
+    assert all(found.endswith("+0530") for found in ZONED.findall(text))
+    assert len(re.findall(r"\d\d:\d\d:\d\d", text)) == len(ZONED.findall(text))
+    # The wall clock says that the run took milliseconds; the harness measured four minutes.
+    assert "4m12s" in text
+    for key, value in walk(tg("show", failed, "--json").json()):
+        if key == "at" or key.endswith("_at"):
+            assert value is None or re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", value)
+
+
+def walk(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [pair for k, v in value.items() for pair in walk(v, k)]
+    if isinstance(value, list):
+        return [pair for v in value for pair in walk(v, key)]
+    return [(key, value)]
+
+
+def test_the_document_of_a_task_is_the_public_one(tg: Run, failed: str):
+    document = tg("show", failed, "--json").json()
+    assert document.keys() >= INTERFACE_KEYS
+    assert document["runs"][0].keys() >= RUN_KEYS
+    assert document["verdict"]["findings"][0].keys() >= FINDING_KEYS
+    expected = {
+        "id": failed,
+        "task_status": "failed",
+        "run_status": "exited",
+        "cell": "silent_failure",
+        "exit_reason": "done",
+        "exit_detail": "completed",
+        "rescued": False,
+        "sealed_at": None,
+        "role": "coder",
+        "run_mode": "autonomous",
+        "badges": [],
+    }
+    assert {key: document[key] for key in expected} == expected
+    assert document["budget"]["attempts"] == [1, 1]
+    assert document["claim"]["statements"][0]["outcome"] == "contradicted"
+    assert document["claim"]["extra"] == {"issues_triaged": 0}
+    assert document["verdict"]["outcome"] == "failed"
+    assert document["verdict"]["findings"][0]["counts"]["failed"] == 3
+    assert document["verdict"]["findings"][0]["duration_s"] == 3.1
+    assert document["runs"][0]["agent"] == document["agents"][0]["id"]
+    assert document["refusals"][0]["code"] == "stale"
+    assert [event["event"] for event in document["events"]][:2] == ["open", "start"]
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+def test_every_status_can_be_shown(status: TaskStatus, tg: Run, furnished: Furnished):
+    task = furnished.tasks[status]
+    out = tg("show", task).out.splitlines()
+    assert out[0].startswith("run   ")
+    assert out[1].startswith(f"task  {PALETTE[status].glyph} {status} ")
+    document = tg("show", task, "--json").json()
+    assert document["task_status"] == status
+    assert document.keys() >= INTERFACE_KEYS
+
+
+def test_a_sealed_task_leads_nowhere(tg: Run, furnished: Furnished):
+    document = tg("show", furnished.tasks[TaskStatus.TERMINATED], "--json").json()
+    assert document["badges"] == ["terminated"]
+    assert document["next"] == [f"truegreen show {document['id']}"]
+
+
+def test_retries_keep_every_run_with_its_own_claim_and_findings(tg: Run, sqlite_url: str):
+    ledger = open_ledger(sqlite_url)
+    task = opened(ledger).id
+    for outcome in (Outcome.FAILED, Outcome.PASSED):
+        ticket = started(ledger, task)
+        declared(ledger, ticket)
+        judged(ledger, ticket, outcome)
+    ledger.close()
+    document = tg("show", task, "--store", sqlite_url, "--json").json()
+    assert [run["verdict"]["outcome"] for run in document["runs"]] == ["failed", "passed"]
+    assert [len(run["verdict"]["findings"]) for run in document["runs"]] == [1, 1]
+    assert document["verdict"] == document["runs"][1]["verdict"]
+    assert document["budget"]["attempts"] == [1, 3]
+
+
+def test_any_unique_beginning_of_an_id_will_do(tg: Run, failed: str):
+    for beginning in (failed, failed[:-3], failed[:6], failed.removeprefix("tsk_")[:12], "tsk_"):
+        assert tg("show", beginning, "--json").json()["id"] == failed
+
+
+def test_an_ambiguous_beginning_names_the_candidates(tg: Run, furnished: Furnished):
+    body = tg("show", "tsk_", "--json").error("ambiguous_id")
+    assert len(body["allowed"]) > 1
+    assert all(found.startswith("tsk_") for found in body["allowed"])
+    answer = tg("show", "tsk_")
+    assert answer.status == 2
+    assert body["allowed"][0] in answer.err
+
+
+def test_an_unknown_task_is_not_found_and_says_where_to_look(tg: Run, furnished: Furnished):
+    answer = tg("show", "tsk_zzz")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == "truegreen: no task tsk_zzz\nnext: truegreen list\n"
+    tg("show", "tsk_zzz", "--json").error("not_found")
+
+
+# --- what agents write
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07all\r\x9b31m good\u202e\x1b]8;;http://evil\x1b\\ link"
+
+
+def test_what_agents_write_is_only_text(tg: Run, on_terminal: Run, sqlite_url: str):
+    ledger = open_ledger(sqlite_url)
+    agent = ledger.register_agent(HOSTILE, "sha256:1", actor=OPERATOR, session=HOSTILE)
+    ticket = started(ledger, agent_id=agent.id, budget=Budget(attempts=1))
+    said = Statement(HOSTILE, "tests", "contradicted", HOSTILE)
+    claim = Claim(kind=ClaimKind.DONE, reason=HOSTILE, statements=(said,), extra={HOSTILE: HOSTILE})
+    ledger.end_run(ticket, ended(), claim=claim)
+    ledger.record(ticket, [finding(ledger, ticket, FindingOutcome.FAILED, reason=HOSTILE)])
+    ledger.judge(ticket, verdict(ledger, ticket, Outcome.FAILED, reason=HOSTILE))
+    ledger.close()
+    for words in (["list"], ["show", ticket.task], ["events"]):
+        plain = tg(*words, "--store", sqlite_url).out
+        shown = ESCAPES.sub("", on_terminal(100, *words, "--store", sqlite_url).out)
+        for text in (plain, shown):
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+            assert "owned" not in text
+            assert "all good link" in text
+        raw = tg(*words, "--store", sqlite_url, "--json").out
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", raw)
+    document = tg("show", ticket.task, "--store", sqlite_url, "--json").json()
+    assert document["claim"]["reason"] == HOSTILE, "JSON keeps what was said, escaped"

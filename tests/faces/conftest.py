@@ -1,0 +1,178 @@
+"""The installed command, a store with a task in every status, and a terminal to look at."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.record.lives import OPERATOR, brought
+from truegreen.model import TaskStatus
+from truegreen.record.ledger import Ledger, open_ledger
+
+SCRIPT = Path(sys.executable).with_name("truegreen")
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Answer(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The one document on standard output; anything else there is an error."""
+        assert self.out.endswith("\n")
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+    def error(self, code: str) -> dict[str, Any]:
+        """The error document with this code, and nothing else anywhere."""
+        assert self.err == ""
+        document = self.json()
+        assert list(document) == ["error"]
+        body: dict[str, Any] = document["error"]
+        assert {"code", "message", "allowed"} <= body.keys()
+        assert body["code"] == code, body
+        return body
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Where the commands of this run keep what they compiled: it halves their time."""
+    folder = tmp_path_factory.getbasetemp().parent / "compiled"
+    return {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
+
+
+@pytest.fixture
+def environ(compiled: dict[str, str]) -> Callable[..., dict[str, str]]:
+    """The environment of a command."""
+
+    def make(**changes: str) -> dict[str, str]:
+        return {**os.environ, **compiled, "TZ": "UTC", **changes}
+
+    return make
+
+
+@pytest.fixture
+def tg(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
+    """Run the installed command to its end."""
+
+    def run(*words: str | bytes | Path, **changes: str) -> Answer:
+        done = subprocess.run(
+            [SCRIPT, *words],
+            capture_output=True,
+            check=False,
+            env=environ(**changes),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            timeout=50,
+        )
+        answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in answer.out + answer.err
+        return answer
+
+    return run
+
+
+@pytest.fixture
+def on_terminal(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
+    """Run the installed command on a terminal of so many columns; says what it wrote there."""
+
+    def run(columns: int, *words: str, **changes: str) -> Answer:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **changes}
+        settings.setdefault("COLUMNS", str(columns))
+        with subprocess.Popen(
+            [SCRIPT, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            env=environ(**settings),
+            cwd=tmp_path,
+        ) as process:
+            os.close(theirs)
+            out = b"".join(_read_all(ours))
+            err = process.stderr.read() if process.stderr else b""
+        os.close(ours)
+        return Answer(process.returncode, out.decode().replace("\r\n", "\n"), err.decode())
+
+    return run
+
+
+def _read_all(descriptor: int) -> Iterator[bytes]:
+    while True:
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:  # EIO: nobody holds the other end any more
+            return
+        if not part:
+            return
+        yield part
+
+
+class Furnished(NamedTuple):
+    """A store with one task in every status."""
+
+    url: str
+    tasks: dict[TaskStatus, str]
+
+    @property
+    def path(self) -> Path:
+        return Path(self.url.removeprefix("sqlite://"))
+
+
+def furnish(ledger: Ledger) -> dict[TaskStatus, str]:
+    """Bring a task into every status."""
+    ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1")
+    return {status: brought(ledger, status)[0].id for status in TaskStatus}
+
+
+@pytest.fixture(scope="session")
+def furnished_once(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
+    """The furnished store that tests get copies of."""
+    path = tmp_path_factory.mktemp("furnished") / "store.db"
+    ledger = open_ledger(f"sqlite://{path}", anchor=f"{path}.anchor")
+    tasks = furnish(ledger)
+    ledger.mark()
+    ledger.close()
+    return Furnished(f"sqlite://{path}", tasks)
+
+
+@pytest.fixture
+def furnished(
+    furnished_once: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Furnished:
+    """A store of one's own with a task in every status; commands find it by themselves."""
+    path = tmp_path / "store.db"
+    for end in ("", ".anchor"):
+        shutil.copy(f"{furnished_once.path}{end}", f"{path}{end}")
+    monkeypatch.setenv("TRUEGREEN_STORE", f"sqlite://{path}")
+    return Furnished(f"sqlite://{path}", furnished_once.tasks)
+
+
+@pytest.fixture
+def furnished_anywhere(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Furnished:
+    """The same on each database."""
+    ledger = open_ledger(store_url)
+    tasks = furnish(ledger)
+    ledger.close()
+    monkeypatch.setenv("TRUEGREEN_STORE", store_url)
+    return Furnished(store_url, tasks)

@@ -1,0 +1,133 @@
+"""Migrations that die half-way, and several at once: a program, so that it may fork and kill.
+
+    raw_killed.py killed URL N …     die by SIGKILL before statement N ({n} in the URL is N), look, go on
+    raw_killed.py together URL N     N processes create one store at once and open a task each
+
+Prints one JSON document. Statement N may be the one after the last: before the COMMIT; and the one
+after that: when all is done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from truegreen.contract import Contract
+from truegreen.facts import Actor
+from truegreen.model import Role
+from truegreen.record import migrate
+from truegreen.record.ledger import open_ledger
+from truegreen.record.store import Store, open_store
+
+
+class Dying(list[str]):
+    """Statements that kill whoever runs them, just before one of them."""
+
+    last = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for number, statement in enumerate(super().__iter__()):
+            if number == self.last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield statement
+        if len(self) == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forked(act: Callable[[], None]) -> int:
+    """Do something in a child; the child's process id."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        act()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - a child must never return into its parent's code
+        traceback.print_exc()
+        os._exit(1)
+
+
+def dying(url: str, number: int) -> None:
+    """Migrate, and die before that statement."""
+    store = open_store(url)
+    script = store.script
+
+    def deadly(statements: list[str]) -> None:
+        mortal = Dying(statements)
+        mortal.last = number
+        script(mortal)
+
+    store.script = deadly  # type: ignore[method-assign]
+    migrate.migrate(store)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def looked_at(store: Store) -> str:
+    """Whether a store is empty, complete or neither."""
+    if not store.objects():
+        return "empty"
+    return "complete" if migrate.inspect(store).current else "half"
+
+
+def killed(url: str, number: int) -> dict[str, Any]:
+    """Kill one migration, say what it left, and whether a second one completes it."""
+    here = url.replace("{n}", str(number))
+    _, status = os.waitpid(forked(lambda: dying(here, number)), 0)
+    store = open_store(here)
+    left = looked_at(store)
+    again = "{n}" in url or left == "complete"
+    if again:
+        migrate.migrate(store)
+    found = {
+        "statement": number,
+        "signal": os.WTERMSIG(status),
+        "left": left,
+        "then": looked_at(store) if again else "complete",
+        "integrity": store.integrity(),
+    }
+    store.close()
+    return found
+
+
+def statements(url: str) -> int:
+    """How many statements a new store takes."""
+    store = open_store(url.replace("{n}", "count"))
+    count = sum(
+        len(step.statements) + len(migrate._recorded(store, step))
+        for step in migrate.migrations(store.dialect)
+    )
+    store.close()
+    return count
+
+
+def opening(url: str, start: int) -> None:
+    """Wait for the start, create the store or find it created, open a task."""
+    os.read(start, 1)
+    ledger = open_ledger(url)
+    ledger.open(Contract(title=f"by {os.getpid()}"), actor=Actor(Role.OPERATOR, "ana"))
+    ledger.close()
+
+
+def together(url: str, count: int) -> list[int]:
+    """How each of several creators of one store ended."""
+    start, gun = os.pipe()
+    children = [forked(lambda: (os.close(gun), opening(url, start))[1]) for _ in range(count)]
+    os.close(gun)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+
+if __name__ == "__main__":
+    what, where, *numbers = sys.argv[1:]
+    if what == "together":
+        answer: Any = together(where, int(numbers[0]))
+    else:
+        most = statements(where)
+        share = int(numbers[0])
+        chosen = sorted({round(n * (most + 1) / (share - 1)) for n in range(share)})
+        answer = [killed(where, n) for n in (chosen if share < most else range(most + 2))]
+    sys.stdout.write(json.dumps(answer))
