@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from importlib.util import find_spec
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from benchmarks.measure import Scale
 from benchmarks.population import populate
@@ -45,7 +45,7 @@ class Bench:
         self._given = server
         self._populated: dict[tuple[str, int], str] = {}
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import apsw
+
 from benchmarks.bench import Bench, Place
 from benchmarks.lives import (
     CLAIM,
@@ -18,8 +20,8 @@ from benchmarks.lives import (
 )
 from benchmarks.measure import Figure, Goal, at_most
 from benchmarks.meters import Meter, Tally, metered
-from truegreen.record.ledger import Filter, Ledger
 from truegreen.model import TaskStatus
+from truegreen.record.ledger import Filter, Ledger
 
 WARM = 3
 SYNCS_PER_TRANSITION = at_most(1.0)
@@ -124,13 +126,17 @@ def per_life(place: Place, lives: int) -> Iterator[tuple[str, float, tuple[Goal,
 
 def _footprint(url: str) -> dict[str, int]:
     """What a store takes, as the database says it."""
-    if not url.startswith("postgres"):
-        import apsw  # noqa: PLC0415 - beside its one use
+    return _of_server(url) if url.startswith("postgres") else _of_file(url)
 
-        connection = apsw.Connection(url.removeprefix("sqlite://"))
-        size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
-        connection.close()
-        return {"bytes of database": size}
+
+def _of_file(url: str) -> dict[str, int]:
+    connection = apsw.Connection(url.removeprefix("sqlite://"))
+    pages, size = connection.pragma("page_count"), connection.pragma("page_size")
+    connection.close()
+    return {"bytes of database": int(str(pages)) * int(str(size))}
+
+
+def _of_server(url: str) -> dict[str, int]:
     import psycopg  # noqa: PLC0415 - an extra
 
     with psycopg.connect(url, autocommit=True) as connection:

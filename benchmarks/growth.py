@@ -66,7 +66,7 @@ def _recovering(bench: Bench, place: Place) -> Iterator[Figure]:
             samples.append(seconds(lambda number=number: _recover(ledger, number)))  # type: ignore[misc]
     what = f"recovery of {many:,} unfinished runs, {place.name}"
     tenfold = [sample * many / few for sample in took[few]]
-    beside = f"{many // few} × {few:,} runs"
+    beside = f"{many // few} times {few:,} runs"
     yield Figure(what, took[many], "s", (RECOVERED, FLAT), tenfold, beside)
 
 

@@ -1,4 +1,4 @@
-"""A whole task life through the ledger, and the same rows written raw: open, start, end, find, judge."""
+"""A task life (open, start, end, find, judge) through the ledger, and the same rows written raw."""
 
 from __future__ import annotations
 

@@ -43,15 +43,18 @@ class Spread(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """A bound that the median value, or the median ratio, must keep."""
+    """A bound that the median value, the median ratio, or every single value must keep."""
 
     sign: str
     bound: float
     on_ratio: bool = False
+    always: bool = False
 
-    def met_by(self, value: float) -> bool:
-        """Whether a value keeps the bound."""
-        return value <= self.bound if self.sign == "≤" else value >= self.bound
+    def met_by(self, spread: Spread) -> bool:
+        """Whether the bound is kept."""
+        if self.sign == "≤":
+            return (spread.high if self.always else spread.middle) <= self.bound
+        return (spread.low if self.always else spread.middle) >= self.bound
 
 
 def at_most(bound: float) -> Goal:
@@ -59,9 +62,9 @@ def at_most(bound: float) -> Goal:
     return Goal("≤", bound)
 
 
-def at_least(bound: float) -> Goal:
-    """The value is no lower than this."""
-    return Goal("≥", bound)
+def never_above(bound: float) -> Goal:
+    """No repetition is higher than this."""
+    return Goal("≤", bound, always=True)
 
 
 def ratio_at_most(bound: float) -> Goal:
@@ -101,7 +104,7 @@ class Figure(NamedTuple):
     def kept(self, goal: Goal) -> bool | None:
         """Whether a goal is met; None when nothing was measured."""
         spread = self.ratio if goal.on_ratio else self.value
-        return goal.met_by(spread.middle) if spread else None
+        return goal.met_by(spread) if spread else None
 
 
 def unmeasured(what: str, why: str) -> Figure:

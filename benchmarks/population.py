@@ -1,4 +1,4 @@
-"""A store with very many tasks, quickly: a hundred true lives of every kind, then copies of their rows.
+"""A store with very many tasks, quickly: a hundred lives of every kind, then copies of their rows.
 
 The triggers are away while the copies are made; counters, tallies and words are computed anew and
 the triggers put back, so that the ledger finds a store like any other. Only the hash chains of the
@@ -7,6 +7,7 @@ copies are not true: `verify` measures on lives that were lived.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,9 +28,10 @@ AGENTS = 10
 BUSY_AGENT = 1
 """The key of an agent that worked at a tenth of all tasks; the others have a few each."""
 COMMIT_EVERY = 200
-SPAN_DAYS = 90
+HOURS = 90 * 24
+"""The copies lie this far back, and come up to now in whole hours."""
 COMMON_WORD, RARE_WORD = "parser", "copy7"
-_MICROSECONDS_PER_DAY = 86_400_000_000
+_HOUR = 3_600_000_000
 _ROLES = ("writer", "fixer", "reader", "planner")
 _CRASH = Exit(
     status=RunStatus.CRASHED,
@@ -97,8 +99,6 @@ _ENDINGS: tuple[tuple[int, Callable[[Ledger, Ticket, str], None]], ...] = (
 def _replaced(struct: Any, **changes: Any) -> Any:
     return msgspec.structs.replace(struct, **changes)
 
-    return msgspec.structs.replace(struct, **changes)
-
 
 def _live_patterns(ledger: Ledger) -> None:
     agents = [
@@ -127,25 +127,10 @@ def _live_patterns(ledger: Ledger) -> None:
 # -- copies -----------------------------------------------------------------------------------
 
 _TIMES = ("created_at", "updated_at", "settled_at", "seen_at", "ended_at", "judged_at", "at")
-_OWNERS = {"task_key": "tasks", "run_key": "runs"}
 _KINDS = {"tasks": "tsk", "runs": "run", "findings": "fnd", "events": "evt", "inbox": "inb"}
 _KINDS["agents"] = "agt"
 _TABLES = ("agents", "tasks", "runs", "leases", "claims", "findings", "events", "inbox")
 _DIGITS = {"sqlite": "printf('%018d', {})", "postgres": "lpad(({})::text, 18, '0')"}
-_COUNT_ANEW = (
-    "DELETE FROM counters",
-    "DELETE FROM tallies",
-    (
-        "INSERT INTO counters (shard, run_status, status, cell, tasks)"
-        " SELECT 0, COALESCE(run_status, ''), status, COALESCE(cell, ''), COUNT(*)"
-        " FROM tasks GROUP BY 2, 3, 4"
-    ),
-    (
-        "INSERT INTO tallies (hour, cell, exit_reason, shard, runs)"
-        " SELECT ended_at / 3600000000, cell, exit_reason, 0, COUNT(*)"
-        " FROM runs WHERE cell IS NOT NULL GROUP BY 1, 2, 3"
-    ),
-)
 
 
 class _Loader(NamedTuple):
@@ -156,37 +141,30 @@ class _Loader(NamedTuple):
     commit: Callable[[], None]
 
 
-def _copy(
-    dialect: str, table: str, columns: list[str], strides: dict[str, int], past: int, n: str
-) -> str:
+def _copy(dialect: str, table: str, columns: list[str], strides: dict[str, int], n: str) -> str:
     """The statement that copies a table's patterns into the n-th hundred."""
-    digits = _DIGITS[dialect]
 
     def shifted(column: str, owner: str) -> str:
         return f"{column} + {n} * {strides[owner]}"
 
-    def of(column: str) -> str:
-        if column == "key":
-            return shifted("key", table)
-        if column == "id":
-            return f"'{_KINDS[table]}_' || {digits.format(shifted('key', table))}"
-        if column in _OWNERS:
-            return shifted(column, _OWNERS[column])
-        if column == "agent_key":
-            others = shifted(column, "agents")
-            return f"CASE {column} WHEN {BUSY_AGENT} THEN {BUSY_AGENT} ELSE {others} END"
-        if column in _TIMES:
-            return f"{column} - {past} + {n} * {past // strides['copies']}"
-        if column == "title" and table == "tasks":
-            return f"title || ' copy' || CAST({n} AS TEXT)"
-        if column == "cause":
-            return f"cause || ':' || CAST({n} AS TEXT)"
-        return column
-
+    back = f"({n} * {HOURS} / {strides['copies']} - {HOURS}) * {_HOUR}"
+    others = shifted("agent_key", "agents")
+    changed = {time: f"{time} + {back}" for time in _TIMES} | {
+        "task_key": shifted("task_key", "tasks"),
+        "run_key": shifted("run_key", "runs"),
+        "agent_key": f"CASE agent_key WHEN {BUSY_AGENT} THEN {BUSY_AGENT} ELSE {others} END",
+        "cause": f"cause || ':' || CAST({n} AS TEXT)",
+    }
+    if "key" in columns:
+        changed["key"] = shifted("key", table)
+    if "id" in columns:
+        changed["id"] = f"'{_KINDS[table]}_' || {_DIGITS[dialect].format(shifted('key', table))}"
+    if table == "tasks":
+        changed["title"] = f"title || ' copy' || CAST({n} AS TEXT)"
     owner = "runs" if table == "leases" else table
     key = "run_key" if table == "leases" else "key"
     only = " AND task_key IS NOT NULL" if table == "events" else ""
-    chosen = ", ".join(of(column) for column in columns)
+    chosen = ", ".join(changed.get(column, column) for column in columns)
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) SELECT {chosen} FROM {table}"
         f" WHERE {key} <= {strides[owner]}{only} ORDER BY {key}"
@@ -199,9 +177,9 @@ def populate(url: str, tasks: int) -> None:
     _live_patterns(ledger)
     ledger.close()
     with (_postgres if url.startswith("postgres") else _sqlite)(url) as loader:
-        _multiply(loader, max(1, tasks // PATTERNS))
-        for statement in _COUNT_ANEW:
-            loader.run(statement)
+        hundreds = max(1, tasks // PATTERNS)
+        _multiply(loader, hundreds)
+        _count(loader, hundreds)
         loader.commit()
     store = open_store(url)
     migrate.migrate(store, repair=True)
@@ -213,10 +191,9 @@ def _multiply(loader: _Loader, hundreds: int) -> None:
     strides = {table: loader.run(f"SELECT MAX(key) FROM {table}")[0][0] or 0 for table in _KINDS}
     strides["claims"] = loader.run("SELECT MAX(key) FROM claims")[0][0]
     strides["copies"] = hundreds
-    past = SPAN_DAYS * _MICROSECONDS_PER_DAY
     parameter = ":n" if loader.dialect == "sqlite" else "%(n)s::bigint"
     copies = [
-        _copy(loader.dialect, table, _columns(loader, table), strides, past, parameter)
+        _copy(loader.dialect, table, _columns(loader, table), strides, parameter)
         for table in _TABLES
     ]
     for number in range(1, hundreds):
@@ -224,6 +201,29 @@ def _multiply(loader: _Loader, hundreds: int) -> None:
             loader.run(copy, n=number)
         if number % COMMIT_EVERY == 0:
             loader.commit()
+
+
+def _count(loader: _Loader, hundreds: int) -> None:
+    """Every copy stands where its pattern stands, and ended so many hours before it."""
+    loader.run(f"UPDATE counters SET tasks = tasks * {hundreds}")
+    columns = _columns(loader, "tallies")
+    hour, runs = columns.index("hour"), columns.index("runs")
+    tallied: Counter[tuple[Any, ...]] = Counter()
+    patterns = loader.run(f"SELECT {', '.join(columns)} FROM tallies")
+    for number in range(hundreds):
+        back = number * HOURS // hundreds - HOURS if number else 0
+        for row in patterns:
+            place = tuple(
+                row[i] + back if i == hour else row[i] for i in range(len(row)) if i != runs
+            )
+            tallied[place] += row[runs]
+    loader.run("DELETE FROM tallies")
+    names = [column for column in columns if column != "runs"]
+    mark = ":{}" if loader.dialect == "sqlite" else "%({})s"
+    given = ", ".join(mark.format(name) for name in (*names, "runs"))
+    insert = f"INSERT INTO tallies ({', '.join(names)}, runs) VALUES ({given})"
+    for place, ended in tallied.items():
+        loader.run(insert, **dict(zip(names, place, strict=True)), runs=ended)
 
 
 def _columns(loader: _Loader, table: str) -> list[str]:
@@ -243,8 +243,8 @@ def _sqlite(url: str) -> Iterator[_Loader]:
     for name, value in (("synchronous", 0), ("foreign_keys", 0), ("cache_size", -200_000)):
         connection.pragma(name, value)
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    for (name,) in triggers.fetchall():
-        connection.execute(f"DROP TRIGGER {name}")
+    for (trigger,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
 
     def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
         return connection.execute(statement, values).fetchall()

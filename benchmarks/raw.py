@@ -104,7 +104,8 @@ def raw_cte(url: str) -> Iterator[RawLife]:
 
             def execute(query: str, /, **values: object) -> object:
                 given.update({f"p{len(names)}_{name}": value for name, value in values.items()})
-                return names.append(query)
+                names.append(query)
+                return None
 
             yield execute
             text = composed.get(tuple(names))

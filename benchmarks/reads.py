@@ -45,9 +45,7 @@ def questions(ledger: Ledger) -> dict[str, Callable[[], object]]:
         ),
         "page, role": Filter(role="writer"),
         "page, role that nobody has": Filter(role="nobody"),
-        "page, role and rare status": Filter(
-            role="reader", statuses=(TaskStatus.NEEDS_REVIEW,)
-        ),
+        "page, role and rare status": Filter(role="reader", statuses=(TaskStatus.NEEDS_REVIEW,)),
         "page, two that never meet": Filter(
             cell=Cell.SILENT_FAILURE, exit_reason=ExitReason.BLOCKED
         ),

@@ -44,7 +44,7 @@ def machine(bench: Bench, words: Sequence[str]) -> dict[str, str]:
         "Python": platform.python_version(),
         "SQLite": f"{apsw.sqlite_lib_version()}, synchronous FULL, WAL",
         "PostgreSQL": f"{version}, fsync on, full_page_writes off",
-        "stores": "; ".join(place.name for place in vars(bench).get("everywhere", bench.sqlite)),
+        "stores": "; ".join(place.name for place in bench.sqlite + vars(bench).get("server", [])),
         "scale": bench.scale.value,
     }
 
@@ -70,8 +70,9 @@ def _spread(spread: Spread | None, unit: str = "") -> str:
 def _goals(figure: Figure) -> tuple[str, str]:
     said, verdicts = [], []
     for goal in figure.goals:
-        unit = " ×" if goal.on_ratio else f" {figure.unit}".rstrip()
-        said.append(f"{goal.sign} {number(goal.bound)}{unit}")
+        unit = "x" if goal.on_ratio else f" {figure.unit}".rstrip()
+        always = "always " if goal.always else ""
+        said.append(f"{always}{goal.sign} {number(goal.bound)}{unit}")
         kept = figure.kept(goal)
         verdicts.append("not measured" if kept is None else "met" if kept else "MISSED")
     return ", ".join(said), ", ".join(verdicts)

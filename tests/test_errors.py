@@ -15,7 +15,7 @@ ALL = [
     for each in vars(errors).values()
     if isinstance(each, type) and issubclass(each, TruegreenError)
 ]
-FAMILIES = {Refused: 2, Unavailable: 5, Broken: 70}
+FAMILIES: dict[type[TruegreenError], int] = {Refused: 2, Unavailable: 5, Broken: 70}
 by_name = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 

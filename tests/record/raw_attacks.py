@@ -535,7 +535,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     (key, name) = raw.do("SELECT key, id FROM events WHERE event = 'start'")[0]
 
     def replaced(**changes: object) -> list[str]:
-        return [event(now, "inbox", **changes).replace("INSERT", "REPLACE", 1)]
+        return [event(now, "inbox", None, **changes).replace("INSERT", "REPLACE", 1)]
 
     return [
         replaced(key=key),

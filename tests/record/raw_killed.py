@@ -1,10 +1,10 @@
 """Migrations that die half-way, and several at once: a program, so that it may fork and kill.
 
-    raw_killed.py killed URL N …     die by SIGKILL before statement N ({n} in the URL is N), look, go on
-    raw_killed.py together URL N     N processes create one store at once and open a task each
+    raw_killed.py killed URL SHARE    die by SIGKILL before statement n, look, migrate again;
+                                      for so many n (or all), {n} in the URL is filled in
+    raw_killed.py together URL N      N processes create one store at once and open a task each
 
-Prints one JSON document. Statement N may be the one after the last: before the COMMIT; and the one
-after that: when all is done.
+Prints one JSON document. The last two n are: before the COMMIT, and when all is done.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ def statements(url: str) -> int:
     return count
 
 
-def opening(url: str, start: int) -> None:
+def opening(url: str, start: int, gun: int) -> None:
     """Wait for the start, create the store or find it created, open a task."""
+    os.close(gun)
     os.read(start, 1)
     ledger = open_ledger(url)
     ledger.open(Contract(title=f"by {os.getpid()}"), actor=Actor(Role.OPERATOR, "ana"))
@@ -116,7 +117,7 @@ def opening(url: str, start: int) -> None:
 def together(url: str, count: int) -> list[int]:
     """How each of several creators of one store ended."""
     start, gun = os.pipe()
-    children = [forked(lambda: (os.close(gun), opening(url, start))[1]) for _ in range(count)]
+    children = [forked(lambda: opening(url, start, gun)) for _ in range(count)]
     os.close(gun)
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 

@@ -113,6 +113,20 @@ def test_a_verb_that_is_cut_at_any_statement_happens_exactly_once(
     check_truth(near)
 
 
+@pytest.mark.criterion("M04")
+@pytest.mark.parametrize("cut", [Cut.BEFORE_COMMIT, Cut.AFTER_COMMIT])
+def test_a_look_up_that_is_cut_as_well_is_done_again(
+    wire: Wire, far: Ledger, near: Ledger, cut: Cut
+) -> None:
+    expected = effect(near, near, "open")
+    for statement in range(1, 8):
+        wire.cut_again_at = statement
+        wire.cut(cut)
+        assert effect(far, near, "open") == expected, f"the look-up was cut at {statement}"
+        wire.spare()
+    check_truth(near)
+
+
 def test_a_commit_that_never_went_out_to_a_dead_server_is_not_claimed(
     wire: Wire, far: Ledger, near: Ledger
 ) -> None:

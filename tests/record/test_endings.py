@@ -66,7 +66,7 @@ def events(ledger: Ledger, task: str) -> list[Event]:
 def test_cancel_from_every_status(ledger: Ledger, status: TaskStatus) -> None:
     task, ticket = brought(ledger, status)
     if status is S.CANCELED:
-        assert ledger.cancel(task.id, actor=LEAD) == task
+        assert ledger.cancel(task.id, actor=OPERATOR) == task
         assert len(events(ledger, task.id)) == task.revision
         return
     if status in SETTLED and status is not S.BLOCKED:
@@ -74,7 +74,7 @@ def test_cancel_from_every_status(ledger: Ledger, status: TaskStatus) -> None:
             ledger.cancel(task.id, actor=OPERATOR)
         assert ledger.task(task.id) == task
         return
-    done = ledger.cancel(task.id, actor=LEAD, reason="not needed", key="c")
+    done = ledger.cancel(task.id, actor=OPERATOR, reason="not needed", key="c")
     assert done == ledger.task(task.id)
     assert (done.status, done.exit_reason, done.exit_detail) == (
         S.CANCELED,
@@ -85,14 +85,14 @@ def test_cancel_from_every_status(ledger: Ledger, status: TaskStatus) -> None:
     assert done.settled_at is not None
     event = events(ledger, task.id)[-1]
     assert (event.event, event.from_status, event.to_status) == (Move.CANCEL, status, S.CANCELED)
-    assert (event.actor, event.reason, event.idempotency_key) == ("lead:lead", "not needed", "c")
+    assert (event.actor, event.reason, event.idempotency_key) == ("operator:ana", "not needed", "c")
     assert json.loads(event.data)["prior_status"] == status
     assert event.run_id == (ticket.run if ticket and status in LIVE else None)
     if ticket and status in LIVE:
         run = ledger.run(ticket.run)[0]
         assert (run.status, run.exit_detail) == (RunStatus.STOPPED, ExitDetail.CANCELED)
-        assert (run.ended_by, run.cell) == (EndedBy.LEAD, Cell.STOPPED)
-    assert ledger.cancel(task.id, actor=LEAD, reason="not needed", key="c") == done
+        assert (run.ended_by, run.cell) == (EndedBy.OPERATOR, Cell.STOPPED)
+    assert ledger.cancel(task.id, actor=OPERATOR, reason="not needed", key="c") == done
     assert ledger.inbox() == []
     assert all(run.verdict is not Outcome.PENDING for run in ledger.dossier(task.id).runs)
 
@@ -250,7 +250,9 @@ def test_the_token_of_a_terminated_agent_is_dead_after_its_run_too(ledger: Ledge
 def test_descendants_go_too_with_whatever_they_are_at(ledger: Ledger) -> None:
     ids = [ledger.register_agent("a0", "sha256:0", actor=OPERATOR).id]
     for depth in range(1, 4):
-        child = ledger.register_agent(f"a{depth}", "sha256:0", actor=LEAD, parent=ids[-1])
+        child = ledger.register_agent(
+            f"a{depth}", "sha256:0", actor=OPERATOR, parent=ids[-1]
+        )
         ids.append(child.id)
     sibling = ledger.register_agent("other", "sha256:0", actor=OPERATOR).id
     at_work = started(ledger, agent_id=ids[3])
@@ -267,7 +269,7 @@ def test_descendants_go_too_with_whatever_they_are_at(ledger: Ledger) -> None:
     assert ledger.agent(sibling).status is AgentStatus.IN_PROGRESS
     ledger.heartbeat(untouched)
     assert ledger.task(done.task).status is S.PENDING_EVAL
-    later = ledger.register_agent("late", "sha256:0", actor=LEAD, parent=ids[3])
+    later = ledger.register_agent("late", "sha256:0", actor=OPERATOR, parent=ids[3])
     assert (later.status, later.terminated_at is not None) == (AgentStatus.TERMINATED, True)
     with pytest.raises(Terminated):
         started(ledger, agent_id=later.id)
@@ -276,7 +278,7 @@ def test_descendants_go_too_with_whatever_they_are_at(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("G17", "G09", "G05", "G02")
 def test_an_agent_is_terminated_with_what_it_is_at(ledger: Ledger) -> None:
-    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id
+    agent = ledger.register_agent("coder", "sha256:1", actor=LEAD).id
     child = ledger.register_agent("helper", "sha256:1", actor=OPERATOR, parent=agent).id
     ticket = started(ledger, agent_id=agent)
     answer = ledger.terminate_agent(agent, actor=LEAD, reason="rogue")
@@ -296,7 +298,9 @@ def test_an_agent_is_terminated_with_what_it_is_at(ledger: Ledger) -> None:
         assert (again.already_terminated, again.outcome) == (True, "clean")
     assert ledger.house_events() == house
     idle = ledger.register_agent("idle", "sha256:1", actor=OPERATOR).id
-    assert ledger.terminate_agent(idle, actor=LEAD).outcome == "clean"
+    with pytest.raises(Forbidden):
+        ledger.terminate_agent(idle, actor=LEAD)
+    assert ledger.terminate_agent(idle, actor=OPERATOR).outcome == "clean"
 
 
 @pytest.mark.criterion("G21")
@@ -344,7 +348,9 @@ def test_a_lead_ends_its_own_tree_only(ledger: Ledger) -> None:
         with pytest.raises(Forbidden):
             verb(foreign.id, actor=LEAD)
     assert ledger.task(foreign.id) == foreign
-    ledger.terminate(below.id, actor=LEAD)
+    running = started(ledger, below.id)
+    ledger.cancel(below.id, actor=LEAD)
+    assert ledger.run(running.run)[0].ended_by is EndedBy.LEAD
     ledger.terminate(mine.id, actor=LEAD)
 
 

@@ -368,7 +368,7 @@ def test_only_a_passed_verdict_leads_towards_green(
 def test_a_rejection_never_accepts_and_ends_within_the_budget(
     judged: Judged, policy: Policy, budget: Budget
 ):
-    moves = []
+    moves: list[Move] = []
     while within(budget) and (not moves or moves[-1] is Move.RETRY):
         step = after_rejection(judged, policy, budget)
         moves.append(step.move)

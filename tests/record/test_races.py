@@ -294,7 +294,7 @@ ENDINGS: dict[str, tuple[S, Callable[[Ledger, Ticket], object]]] = {
     "lost": (S.FAILED, lose),
     "park": (S.BLOCKED, lambda book, k: book.checkpoint(k, "push", actor=agent_of(k))),
     "cancel": (S.CANCELED, lambda book, k: book.cancel(k.task, actor=OPERATOR)),
-    "terminate": (S.TERMINATED, lambda book, k: book.terminate(k.task, actor=LEAD)),
+    "terminate": (S.TERMINATED, lambda book, k: book.terminate(k.task, actor=OPERATOR)),
 }
 LATE = {("park", "cancel"): S.CANCELED, ("park", "terminate"): S.TERMINATED}
 """A blocked task has no outcome yet: people may still call it off. Nothing else may."""

@@ -85,7 +85,7 @@ def test_the_contract_is_frozen_whole(ledger: Ledger) -> None:
 
 
 def test_a_child_names_its_parent_and_an_unknown_parent_is_refused(ledger: Ledger) -> None:
-    parent = opened(ledger)
+    parent = ledger.open(contract(), actor=LEAD)
     child = ledger.open(contract(), actor=LEAD, parent=parent.id)
     assert child.parent_key == parent.key
     with pytest.raises(NotFound, match="tsk_nowhere"):

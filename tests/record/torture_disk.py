@@ -181,7 +181,8 @@ class FailingDisk(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         if flags[0] & _KEPT:
-            if self.fails():
+            # What is full or read-only can still be opened.
+            if isinstance(self.error, apsw.IOError) and self.fails():
                 raise apsw.CantOpenError("too many open files")
             return _FailingFile(self, name, flags)
         return super().xOpen(name, flags)

@@ -136,12 +136,12 @@ def with_token(ledger: Ledger) -> Trial:
     return Trial("", ticket.task, ticket, token.id)
 
 
-def _finding(trial: Trial) -> Finding:
-    """A check that passed on what the run left."""
+def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> Finding:
+    """A check's answer about what the run left."""
     return Finding(
         check="tests",
         kind="run",
-        outcome=FindingOutcome.PASSED,
+        outcome=outcome,
         reason="3 of 3",
         digest=TREE,
         contract_digest=trial.digest,
@@ -150,7 +150,7 @@ def _finding(trial: Trial) -> Finding:
     )
 
 
-def _verdict(trial: Trial, outcome: Outcome) -> Verdict:
+def concluded(trial: Trial, outcome: Outcome) -> Verdict:
     """A conclusion about what the run left."""
     return Verdict(outcome=outcome, reason="gates", digest=TREE, contract_digest=trial.digest)
 
@@ -163,7 +163,7 @@ def _claim(ledger: Ledger, trial: Trial) -> Any:
     return tickets
 
 
-def _overdue(trial: Trial) -> Overdue:
+def overdue_of(trial: Trial) -> Overdue:
     """What `overdue` said before the trial; the run may be gone from it by now."""
     ticket = sure(trial.ticket)
     lease = Lease(0, ticket.lease, "torture", "", 0, "{}")
@@ -194,21 +194,21 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
     "settle": (half_ended, lambda book, t: book.settle(sure(t.ticket))),
     "record": (
         at(S.PENDING_EVAL),
-        lambda book, t: book.record(sure(t.ticket), [_finding(t)]),
+        lambda book, t: book.record(sure(t.ticket), [found_by(t)]),
     ),
     "judge": (
         found,
-        lambda book, t: book.judge(sure(t.ticket), _verdict(t, Outcome.PASSED)),
+        lambda book, t: book.judge(sure(t.ticket), concluded(t, Outcome.PASSED)),
     ),
     "judge_red": (
         last_chance,
-        lambda book, t: book.judge(sure(t.ticket), _verdict(t, Outcome.FAILED)),
+        lambda book, t: book.judge(sure(t.ticket), concluded(t, Outcome.FAILED)),
     ),
     "judge_again": (
         at(S.PENDING_EVAL),
-        lambda book, t: book.judge(sure(t.ticket), _verdict(t, Outcome.FAILED)),
+        lambda book, t: book.judge(sure(t.ticket), concluded(t, Outcome.FAILED)),
     ),
-    "record_qa": (in_qa, lambda book, t: book.record_qa(sure(t.ticket), _finding(t))),
+    "record_qa": (in_qa, lambda book, t: book.record_qa(sure(t.ticket), found_by(t))),
     "pause": (
         lambda book: (lambda k: Trial("", k.task, k))(started(book, mode=Mode.ASSISTED)),
         lambda book, t: book.checkpoint(sure(t.ticket), "push", actor=agent_of(sure(t.ticket))),
@@ -244,8 +244,8 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
     ),
     "cancel": (at(S.RUNNING), lambda book, t: book.cancel(t.task, actor=OPERATOR)),
     "send": (manned, lambda book, t: book.send(t.extra, "hello", actor=OPERATOR)),
-    "adopt": (silent, lambda book, t: book.adopt(_overdue(t), holder="other")),
-    "lose": (silent, lambda book, t: book.lose(_overdue(t))),
+    "adopt": (silent, lambda book, t: book.adopt(overdue_of(t), holder="other")),
+    "lose": (silent, lambda book, t: book.lose(overdue_of(t))),
     "mint_token": (
         at(S.RUNNING),
         lambda book, t: book.mint_token(Role.AGENT, "a", actor=OPERATOR, ticket=t.ticket),

@@ -84,6 +84,7 @@ class Wire:
         self.statements: list[bytes] = []
         self.dead = False
         self.dead_after_cut = False
+        self.cut_again_at = 0
         self._over = False
         self._clients: list[Client] = []
         self._door = socket.socket(socket.AF_UNIX)
@@ -182,7 +183,8 @@ class Wire:
                 return False
         elif statement.strip().upper() != b"COMMIT":
             return False
-        plan, self._plan = self._plan, None
+        plan, self._plan = self._plan, Cut.AT_STATEMENT if self.cut_again_at else None
+        self._statements_left, self.cut_again_at = self.cut_again_at, 0
         self.cuts += 1
         self.dead = self.dead or self.dead_after_cut
         if plan is Cut.AFTER_COMMIT:

@@ -11,7 +11,13 @@ import os
 import re
 from typing import NamedTuple
 
-from truegreen.errors import SchemaMissing, SchemaNewer, SchemaWrecked, TruegreenError
+from truegreen.errors import (
+    SchemaMissing,
+    SchemaNewer,
+    SchemaWrecked,
+    StoreCorrupt,
+    TruegreenError,
+)
 from truegreen.record import guards
 from truegreen.record.dialects import WORDS
 from truegreen.record.store import SQL_DIR, Row, Store
@@ -93,6 +99,8 @@ def inspect(store: Store) -> State:
     with store.snapshot() as tx:
         applied = tx.all("schema_migrations")
         recorded: dict[str, str] = dict(tx.all("schema_objects"))
+    if None in recorded:
+        raise StoreCorrupt("the store is damaged: its own list of objects has holes")
     newest = steps[-1].version
     if not applied:
         return State(newest, newest, ("table schema_migrations was emptied",))

@@ -21,7 +21,14 @@ except ImportError as error:  # pragma: no cover - exercised by an installation 
     raise Missing("PostgreSQL needs its driver: pip install 'truegreen[postgres]'") from error
 
 from truegreen import errors
-from truegreen.errors import OutcomeUnknown, Stale, StoreUnreachable, StoreUnsafe, TruegreenError
+from truegreen.errors import (
+    OutcomeUnknown,
+    Stale,
+    StoreUnreachable,
+    StoreUnsafe,
+    TruegreenError,
+    Unavailable,
+)
 from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal, refused_by
 
 OLDEST_SERVER = 140000
@@ -190,7 +197,7 @@ class PostgresStore:
     @contextmanager
     def transaction(self) -> Iterator[PostgresTx]:
         """BEGIN … COMMIT in as few round trips as the reads allow."""
-        with self._lent() as connection:
+        with self._lent(cut=Again) as connection:
             try:
                 with connection.pipeline() as pipeline:
                     connection.execute("BEGIN")
@@ -260,14 +267,15 @@ class PostgresStore:
         self._pool.close()
 
     @contextmanager
-    def _lent(self) -> Iterator[psycopg.Connection]:
+    def _lent(self, cut: type[Unavailable] = StoreUnreachable) -> Iterator[psycopg.Connection]:
+        """A connection; `cut` says what it means when it is lost: only a write is done again."""
         connection = self._pool.take()
         try:
             yield connection
         except psycopg.Error as error:
             if connection.closed or connection.broken:
                 message = f"the connection was cut; nothing was written ({error})"
-                raise Again(message) from error
+                raise cut(message) from error
             raise translated(error) from error
         finally:
             if connection.closed or connection.broken:

@@ -195,9 +195,9 @@ class SqliteStore:
     def _came_through(self, event: str, failed: Unavailable) -> bool:
         """Whether a commit that failed is there all the same, and then also on the disk.
 
-        When only the flush fails, the log holds the whole transaction, and the next to open the file
-        finds it. Folding it into the file writes and flushes it anew; a second flush of the log would
-        prove nothing, because the kernel forgets what it could not write.
+        When only the flush fails, the log holds the whole transaction, and whoever opens the file
+        next finds it. Folding it into the file writes and flushes it anew; a second flush of the
+        log would prove nothing, because the kernel forgets what it could not write.
         """
         try:
             with self._lent() as connection:

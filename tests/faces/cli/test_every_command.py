@@ -98,7 +98,7 @@ def test_shared_options_stand_before_or_after_the_command(
 def test_the_last_of_two_stores_counts(tg: Run, furnished: Furnished, tmp_path: Path):
     other = f"sqlite://{tmp_path}/other.db"
     assert tg("--store", furnished.url, "list", "--json", "--store", other).json()["total"] == 0
-    assert not tg("--store", other, "list", "--json", "--store", furnished.url).json()["total"] == 0
+    assert tg("--store", other, "list", "--json", "--store", furnished.url).json()["total"] > 0
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -248,8 +248,10 @@ def test_list_works_alike_on_both_databases(tg: Run, furnished_anywhere: Furnish
 def test_show_begins_with_the_two_axes(tg: Run, failed: str):
     assert tg("show", failed).out.splitlines()[:2] == [
         "run   ● exited      done · completed · exit 0 · 4m12s · 31 turns · $0.84",
-        "task  ✗ failed      A2 · gate tests: 3 failed of 212"
-        " (silent failure: the agent said «all tests pass»)",
+        (
+            "task  ✗ failed      A2 · gate tests: 3 failed of 212"
+            " (silent failure: the agent said «all tests pass»)"
+        ),
     ]
 
 
@@ -262,8 +264,10 @@ def test_show_has_claim_evidence_findings_budget_agents_refusals_and_events(tg: 
         "✗ contradicted  212 tests passed  209 passed, 3 failed",
         "● confirmed  committed 4f2a  4f2a",
         "Findings  verdict failed, level A2, on tree:left",
-        "tests  ✗ failed  failed  A3  3.1s  3 failed of 212 · 209 passed, 3 failed, 0 skipped"
-        " · by truegreen · jail",
+        (
+            "tests  ✗ failed  failed  A3  3.1s  3 failed of 212"
+            " · 209 passed, 3 failed, 0 skipped · by truegreen · jail"
+        ),
         "attempts  1  1  spent",
         "reentries  0  5",
         f"truegreen retry {failed} --reason …",
@@ -382,7 +386,7 @@ def test_an_unknown_task_is_not_found_and_says_where_to_look(tg: Run, furnished:
 # --- what agents write
 
 
-HOSTILE = "\x1b[2J\x1b]0;owned\x07all\r\x9b31m good\u202e\x1b]8;;http://evil\x1b\\ link"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07all\r\x9b31mgood\u202e\x1b]8;;http://evil\x1b\\ link"
 
 
 def test_what_agents_write_is_only_text(tg: Run, on_terminal: Run, sqlite_url: str):

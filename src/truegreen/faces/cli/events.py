@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 
 import click
 
 from truegreen.faces.cli.dossier import draw_events
-from truegreen.faces.cli.frame import Frame, command, write_json
+from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.output import flush, write_json
 from truegreen.faces.cli.paper import Paper
 from truegreen.faces.documents import event_document
 from truegreen.record.ledger import Ledger
@@ -43,7 +43,7 @@ def events(frame: Frame, task: str | None, limit: int, *, follow: bool) -> None:
         write = _lines if frame.json else _tables(Paper(), with_task=whole is None)
         for told in batches:
             write(told)
-            sys.stdout.flush()
+            flush()
             if not follow:
                 return
             time.sleep(POLL_SECONDS)

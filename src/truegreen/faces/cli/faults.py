@@ -15,7 +15,8 @@ import click
 
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import clean, shortened
-from truegreen.faces.cli.frame import Frame, write_json
+from truegreen.faces.cli.frame import Frame
+from truegreen.faces.cli.output import OutputLost, write_json
 
 USAGE, INTERNAL, INTERRUPTED = 2, 70, 130
 _LONGEST = 800
@@ -43,7 +44,7 @@ def guarded(frame: Frame, act: Callable[[], int | None]) -> int:  # noqa: PLR091
         return _known(frame, error)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputLost):
         raise
     except Exception as error:  # noqa: BLE001 - the one place where nothing may fall through
         return _unknown(frame, error)
@@ -84,7 +85,7 @@ def _said(
     **details: object,
 ) -> int:
     """Say an error once, where it was asked for."""
-    told = shortened(clean(message), _LONGEST)
+    told = shortened(clean(_without_secrets(frame, message)), _LONGEST)
     if frame.json:
         body: dict[str, Any] = {"code": code, "message": told, "allowed": list(allowed)}
         if details:
@@ -120,11 +121,18 @@ def _report(frame: Frame, error: BaseException) -> str:
         *traceback.format_exception(error),
     ]
     text = _without_secrets(frame, "\n".join(lines))
-    state = frame.settings.state_dir if frame.settings else ""
+    state = _state_dir(frame)
     for folder in (state and os.path.join(state, "reports"), tempfile.gettempdir()):
         if folder and _write(folder, name, text):
             return os.path.join(folder, name)
     return ""
+
+
+def _state_dir(frame: Frame) -> str:
+    try:
+        return (frame.settings or frame.load()).state_dir
+    except (TruegreenError, click.ClickException):
+        return ""
 
 
 def _write(folder: str, name: str, text: str) -> bool:
@@ -148,5 +156,5 @@ def _redacted(word: str) -> str:
 def _without_secrets(frame: Frame, text: str) -> str:
     stores = [frame.store, frame.settings.store if frame.settings else None]
     for url in filter(None, stores):
-        text = text.replace(url, _redacted(url))
+        text = text.replace(url, _redacted(url)) if url in text else text
     return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from truegreen.faces.cli.catalogue import SHARED
+from truegreen.faces.cli.output import write_json
 
 if TYPE_CHECKING:
     from truegreen.config import Config
@@ -71,15 +71,6 @@ class Frame:
         from truegreen.faces.cli.paper import Paper  # noqa: PLC0415 - JSON needs none
 
         return Paper()
-
-
-def write_json(document: object) -> None:
-    """One line of JSON in UTF-8, whatever the locale."""
-    from truegreen.faces.documents import encoded  # noqa: PLC0415 - msgspec, where JSON is made
-
-    sys.stdout.flush()
-    sys.stdout.buffer.write(encoded(document))
-    sys.stdout.buffer.flush()
 
 
 class Spoken(click.Command):

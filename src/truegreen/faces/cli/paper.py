@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from truegreen.faces.clean import clean, width
+from truegreen.faces.cli.output import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -87,7 +88,7 @@ class Paper:
         if self.is_terminal:
             self._print(_text(parts), soft_wrap=True)
         else:
-            sys.stdout.write(_plain(parts).rstrip() + "\n")
+            write_text(_plain(parts).rstrip() + "\n")
 
     def heading(self, *parts: Part) -> None:
         """A blank line and a title."""
@@ -153,7 +154,7 @@ class Paper:
         """Without the blanks that rich fills every line up with: they would be copied along."""
         with self.console.capture() as captured:
             self.console.print(what, soft_wrap=soft_wrap)
-        sys.stdout.write(_BLANKS.sub(_codes_alone, captured.get()))
+        write_text(_BLANKS.sub(_codes_alone, captured.get()))
 
 
 def _codes_alone(found: re.Match[str]) -> str:
@@ -187,7 +188,7 @@ def _written(columns: Sequence[Column], rows: Iterable[Row], indent: int) -> Non
     widths = [max((width(line[n]) for line in lines), default=0) for n in range(len(columns))]
     for line in lines:
         fields = [_padded(text, widths[n], columns[n]) for n, text in enumerate(line)]
-        sys.stdout.write((" " * indent + "  ".join(fields)).rstrip() + "\n")
+        write_text((" " * indent + "  ".join(fields)).rstrip() + "\n")
 
 
 def _padded(text: str, room: int, column: Column) -> str:

@@ -9,6 +9,7 @@ import click
 
 from truegreen import __version__
 from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.output import write_text
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row
 
 SHELLS = ("bash", "zsh", "fish")
@@ -72,7 +73,7 @@ def completion(frame: Frame, shell: str) -> None:
     root = click.get_current_context().find_root().command
     made = kind(root, {}, name, f"_{name.upper()}_COMPLETE")
     script = made.source_template % made.source_vars()
-    frame.give({"shell": shell, "script": script}, lambda _: click.echo(script))
+    frame.give({"shell": shell, "script": script}, lambda _: write_text(f"{script}\n"))
 
 
 @command("version", "truegreen version", "truegreen version --json")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.output import write_text
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, tint
 from truegreen.model import CELLS, DETAILS, PALETTE, RUNS, TaskStatus
 from truegreen.record.lifecycle import EDGES, FINAL, SETTLED, allowed
@@ -26,7 +27,7 @@ def states(frame: Frame, *, mermaid: bool) -> None:
     """Print the statuses of tasks, what each means, and which event leads where."""
     if mermaid:
         text = diagram()
-        frame.give({"mermaid": text}, lambda _: click.echo(text, nl=False))
+        frame.give({"mermaid": text}, lambda _: write_text(text))
     else:
         frame.give(document() if frame.json else None, _draw)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from truegreen.app import operator
 from truegreen.contract import checked, parse_duration
 from truegreen.errors import InvalidInput, Unavailable
 from truegreen.faces.cli.frame import Frame, command, family
+from truegreen.faces.cli.output import flush, write_text
 from truegreen.faces.cli.paper import Column, Paper, Row
 from truegreen.faces.documents import token_document
 from truegreen.faces.times import local
@@ -66,8 +66,8 @@ def create(frame: Frame, role: Role, name: str, ttl: float | None, out: str | No
                 os.fsync(keep)
                 frame.give({**document, "file": out}, lambda paper: paper.say(token.id))
             else:
-                frame.give({**document, "secret": secret}, lambda _: click.echo(secret))
-            sys.stdout.flush()
+                frame.give({**document, "secret": secret}, lambda _: write_text(f"{secret}\n"))
+            flush()
         except OSError:
             # Nobody has seen the secret: the key to nothing must not stay.
             ledger.revoke_token(

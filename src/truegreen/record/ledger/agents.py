@@ -7,8 +7,18 @@ import hashlib
 import os
 from collections.abc import Callable
 
+import msgspec
+
 from truegreen.contract import checked
-from truegreen.errors import InvalidInput, KeyReused, NotFound, Terminated, Unauthenticated
+from truegreen.errors import (
+    Forbidden,
+    InvalidInput,
+    KeyReused,
+    NotFound,
+    Stale,
+    Terminated,
+    Unauthenticated,
+)
 from truegreen.facts import Actor, Ticket
 from truegreen.model import AgentStatus, Disposition, Note, Role
 from truegreen.record.ids import new_id
@@ -17,6 +27,7 @@ from truegreen.record.rows import Agent, Message, Token, read
 from truegreen.record.store import Tx
 
 BODY_LIMIT = 65536
+LONGEST_TOKEN = 10 * 366 * 86400.0
 _TOKEN_FIELDS = len(Token.__struct_fields__)
 _BOUND_ROLES = (Role.AGENT, Role.JUDGE)
 
@@ -70,6 +81,7 @@ class Agents(Desk):
         checked(key or "", "idempotency key", 200)
 
         def act(tx: Tx) -> Callable[[], Message]:
+            self._check_speaker(tx, actor)
             agent = self._agent(tx, agent_id)
             row = tx.one("message_by_key", idempotency_key=key) if key else None
             if row:
@@ -93,6 +105,17 @@ class Agents(Desk):
 
         return self._witnessed("send", actor, Ticket("", agent_id, 0, ""), act, {"agent": agent_id})
 
+    def _check_speaker(self, tx: Tx, actor: Actor) -> None:
+        """An agent speaks while its run is live and under its fence, and not a moment longer."""
+        if actor.role is not Role.AGENT:
+            return
+        if actor.run is None or actor.fence is None:
+            raise Forbidden(f"{actor} speaks for no run")
+        work = self._work(tx, "work_locked", run=actor.run)
+        self._held(tx, Ticket(work.task.id, actor.run, actor.fence, ""), actor)
+        if work.run.exit_reason is not None:
+            raise Stale(f"{actor.run} has ended; its agent speaks no more", stale="run")
+
     # -- tokens ---------------------------------------------------------------------------------
 
     def mint_token(
@@ -112,6 +135,8 @@ class Agents(Desk):
             raise InvalidInput("system is truegreen itself; it has no token")
         if (role in _BOUND_ROLES) != (ticket is not None):
             raise InvalidInput(f"tokens for {' and '.join(_BOUND_ROLES)} are bound to a run")
+        if seconds is not None and not 0 < seconds <= LONGEST_TOKEN:
+            raise InvalidInput("a token lives for more than nothing and at most ten years")
         secret = f"tg_{role}_{base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
 
         def act(tx: Tx) -> Callable[[], tuple[Token, str]]:
@@ -150,6 +175,7 @@ class Agents(Desk):
             token = read(Token, row)
             if token.revoked_at is None:
                 tx.hit("revoke_token", key=token.key, now=tx.now)
+                token = msgspec.structs.replace(token, revoked_at=tx.now)
                 self._house_note(tx, Note.TOKEN, Entry(actor, reason, data={"revoked": token_id}))
             return lambda: token
 

@@ -1,0 +1,44 @@
+"""Standard output: text for people, JSON for programs, and a name for the day it takes no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class OutputLost(OSError):  # noqa: N818 - as in errors.py
+    """Standard output can't be written; whatever was asked for has been done."""
+
+
+@contextmanager
+def _to_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(error.errno, error.strerror) from error
+
+
+def write_text(text: str) -> None:
+    """Text as it is; whoever calls has cleaned it."""
+    with _to_output():
+        sys.stdout.write(text)
+
+
+def write_json(document: object) -> None:
+    """One line of JSON in UTF-8, whatever the locale."""
+    from truegreen.faces.documents import encoded  # noqa: PLC0415 - msgspec, where JSON is made
+
+    line = encoded(document)
+    with _to_output():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+
+
+def flush() -> None:
+    """Out with it, now."""
+    with _to_output():
+        sys.stdout.flush()

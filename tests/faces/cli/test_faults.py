@@ -1,0 +1,231 @@
+"""Everything that can be wrong around a command ends in a sentence and an exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from truegreen.model import TaskStatus
+
+READERS = [["list"], ["show", "tsk_0"], ["events"], ["token", "list"]]
+
+
+@pytest.mark.parametrize("words", READERS)
+@pytest.mark.parametrize(
+    ("store", "status", "code"),
+    [
+        ("postgresql://u:hunter2@127.0.0.1:1/x", 5, "store_unreachable"),
+        ("postgresql://u:hunter2@/x?host=/nowhere", 5, "store_unreachable"),
+        ("FOLDER", 2, "invalid_input"),
+        ("mysql://x", 2, "invalid_input"),
+        ("GARBAGE", 70, "store_corrupt"),
+        ("/proc/none/x.db", 5, "store_unreachable"),
+        ("FILE/x.db", 5, "store_unreachable"),
+        ("x" * 5000, 2, "invalid_input"),
+    ],
+)
+def test_a_bad_store_is_said(
+    words: list[str], store: str, status: int, code: str, tg: Run, tmp_path: Path
+):
+    (tmp_path / "garbage.db").write_bytes(b"this is no database" * 1000)
+    for name, place in {"FOLDER": tmp_path, "GARBAGE": tmp_path / "garbage.db"}.items():
+        store = store.replace(name, str(place))
+    store = store.replace("FILE", str(tmp_path / "garbage.db"))
+    answer = tg(*words, "--store", store)
+    assert (answer.status, answer.out) == (status, "")
+    assert answer.err.startswith("truegreen: ")
+    assert "hunter2" not in answer.err
+    assert len(answer.err) < 2000
+    document = tg(*words, "--store", store, "--json")
+    assert document.status == status
+    document.error(code)
+    assert "hunter2" not in document.out
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+def test_a_store_without_write_permission_is_said(tg: Run, furnished: Furnished):
+    furnished.path.chmod(0o400)
+    tg("token", "list", "--json").error("store_read_only")
+
+
+def test_a_read_only_database_is_said(tg: Run, postgres_url: str, tmp_path: Path):
+    mark = "&" if "?" in postgres_url else "?"
+    store = f"{postgres_url}{mark}options=-c%20default_transaction_read_only%3Don"
+    assert tg("list", "--store", store, "--json").json()["total"] == 0
+    words = ("token", "create", "--role", "viewer", "--name", "x", "--store", store)
+    answer = tg(*words, "--out", "secret")
+    assert (answer.status, answer.out) == (5, "")
+    assert "can't be written" in answer.err
+    assert "next: truegreen doctor" in answer.err
+    assert not (tmp_path / "secret").exists()
+    tg(*words, "--json").error("store_read_only")
+
+
+@pytest.mark.parametrize(
+    "cursor", ["zzz", "0.", "2.1", "0.-1", "0.٣", "0.1.1", "-1", " ", "0." + "9" * 400, ""]
+)
+def test_a_bad_cursor_is_refused(cursor: str, tg: Run, furnished: Furnished):
+    tg("list", "--after", cursor, "--json").error("invalid_input")
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "tsk_'; --", "../..", "tsk_%", "run_1", "ключ", "x" * 100_000, "--", "\u202e"]
+)
+def test_a_bad_id_is_refused_shortly(name: str, tg: Run, furnished: Furnished):
+    answer = tg("show", name)
+    assert (answer.status, answer.out) == (2, ""), answer
+    assert answer.err.startswith("truegreen: ")
+    assert len(answer.err) < 1200
+    assert "\u202e" not in answer.err
+
+
+@pytest.mark.parametrize("words", [["show", b"\xff"], ["list", "--search", b"a\xc3"], [b"\xff"]])
+def test_bytes_that_are_no_text_are_refused(words: list[str | bytes], tg: Run):
+    answer = tg(*words)
+    assert (answer.status, answer.out) == (2, "")
+    assert "is not valid UTF-8" in answer.err
+    tg(*words, "--json").error("usage")
+
+
+@pytest.mark.parametrize("option", ["--search", "--role", "--agent", "--after", "--status"])
+def test_a_huge_argument_is_refused_in_a_short_sentence(option: str, tg: Run, furnished: Furnished):
+    answer = tg("list", option, "x" * 100_000)
+    assert (answer.status, answer.out) == (2, "")
+    assert len(answer.err) < 1200
+
+
+def test_values_that_look_like_options_stay_values(tg: Run, furnished: Furnished):
+    assert tg("list", "--json", "--role=--json").json()["tasks"] == []
+
+
+def test_a_working_directory_that_is_gone_is_said(
+    environ: Callable[..., dict[str, str]], tmp_path: Path
+):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", f"rmdir {gone}; exec {SCRIPT} list"],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ(),
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("truegreen: the working directory can't be read")
+
+
+# --- where the output goes
+
+
+def test_a_closed_pipe_is_no_error_worth_a_word(
+    environ: Callable[..., dict[str, str]], furnished: Furnished
+):
+    for words in (["list"], ["list", "--json"], ["states"], ["--help"], ["--version"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [SCRIPT, *words], stdout=writing, stderr=subprocess.PIPE, check=False, env=environ()
+        )
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (141, b""), words
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--version"], ["states"]])
+def test_a_full_disk_behind_the_output_is_said(
+    words: list[str], environ: Callable[..., dict[str, str]], furnished: Furnished
+):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [SCRIPT, *words], stdout=full, stderr=subprocess.PIPE, check=False, env=environ()
+        )
+    assert done.returncode == 5
+    assert done.stderr.startswith(b"truegreen: the output can't be written: No space left")
+    assert b"Traceback" not in done.stderr
+
+
+def test_closed_descriptors_are_survived(
+    environ: Callable[..., dict[str, str]], furnished: Furnished
+):
+    done = subprocess.run(
+        ["sh", "-c", f"{SCRIPT} list >&- 2>&-"], capture_output=True, check=False, env=environ()
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_locale_without_our_glyphs_gets_words(tg: Run, furnished: Furnished):
+    assert "? failed" in tg("list", PYTHONIOENCODING="ascii").out
+    whole = tg("list", "--json", PYTHONIOENCODING="ascii")
+    assert whole == tg("list", "--json"), "JSON is UTF-8 everywhere"
+
+
+# --- our own defects
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> dict[str, str]:
+    """A truegreen with a defect inside."""
+    folder = tmp_path / "defect"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "from truegreen.record.ledger import Ledger\n"
+        "def page(self, *a, **k):\n"
+        "    raise RuntimeError('boom \\x1b[31m for ' + self.store.url)\n"
+        "Ledger.page = page\n"
+    )
+    return {"PYTHONPATH": str(folder)}
+
+
+def report_of(answer: Answer) -> Path:
+    found = re.search("^report: (.*)$", answer.err, re.MULTILINE)
+    assert found
+    return Path(found[1])
+
+
+def test_a_defect_is_reported_in_a_file_that_is_named(
+    tg: Run, broken: dict[str, str], furnished: Furnished, tmp_path: Path
+):
+    answer = tg("list", **broken)
+    assert (answer.status, answer.out) == (70, "")
+    assert answer.err.startswith("truegreen: internal error: RuntimeError: boom ")
+    report = report_of(answer)
+    assert report.is_relative_to(tmp_path / "home" / "xdg_state_home" / "truegreen")
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    text = report.read_text()
+    assert "Traceback" in text
+    assert "RuntimeError: boom" in text
+    assert "command: list" in text
+    body = tg("list", "--json", **broken).error("internal")
+    assert Path(body["details"]["report"]).exists()
+
+
+def test_a_report_has_no_password(tg: Run, broken: dict[str, str], postgres_url: str):
+    mark = "&" if "?" in postgres_url else "?"
+    store = f"{postgres_url}{mark}password=hunter2"
+    answer = tg("list", "--store", store, **broken)
+    assert answer.status == 70
+    assert "hunter2" not in report_of(answer).read_text()
+    assert "hunter2" not in answer.err
+
+
+def test_where_no_report_can_be_written_the_error_is_still_said(
+    tg: Run, broken: dict[str, str], furnished: Furnished
+):
+    answer = tg("list", **broken, XDG_STATE_HOME="/proc/none")
+    assert answer.status == 70
+    assert answer.err.startswith("truegreen: internal error")
+    report_of(answer).unlink()
+
+
+def test_nothing_is_left_beside_the_store_by_readers(tg: Run, furnished: Furnished, tmp_path: Path):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for words in (["list"], ["show", furnished.tasks[TaskStatus.FAILED]], ["events"], ["doctor"]):
+        assert tg(*words).status == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

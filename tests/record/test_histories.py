@@ -1,0 +1,422 @@
+"""Random histories, valid and invalid, with restarts, on both databases at once against a small model.
+
+Both must answer alike, and as the model says; after every step the events must replay to the rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from tests.record import torture_model
+from tests.record.lives import OPERATOR, S, agent_of, brought, contract, ended, judged
+from tests.record.torture_model import EDGES, EXITS, SETTLED, ModelTask, No
+from tests.record.torture_truth import check_story, check_truth, stories
+from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
+from truegreen.contract import Budget, Qa
+from truegreen.errors import Refused, TruegreenError
+from truegreen.facts import Ticket
+from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome
+from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.lifecycle import FINAL, TARGETS
+from truegreen.record.lifecycle import SETTLED as REAL_SETTLED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+THOROUGH = settings().max_examples > 100
+EXAMPLES, STEPS = (1000, 60) if THOROUGH else (40, 25)
+MOST_TASKS = 3
+UNLIKE = ("key", "id", "head", "agent_key", "parent_key", "qa_of_key", "contract_digest")
+"""What may differ between two stores; of times only whether they are set is compared."""
+
+
+class Real:
+    """One task in both stores: its ids, and its tickets in the order they were given."""
+
+    def __init__(self, ids: tuple[str, ...], model: ModelTask) -> None:
+        self.ids = ids
+        self.model = model
+        self.tickets: list[tuple[Ticket, ...]] = []
+
+
+class History(RuleBasedStateMachine):
+    """Verbs at random."""
+
+    urls: ClassVar[tuple[str, ...]] = ()
+    ledgers: ClassVar[list[Ledger]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[Real] = []
+
+    # -- doing something to both, and to the model ----------------------------------------------
+
+    def both(
+        self,
+        task: Real,
+        real: Callable[[Ledger, int], Any],
+        model: Callable[[ModelTask], None],
+    ) -> list[Any]:
+        """Do it; the two stores and the model must agree on what comes of it."""
+        imagined = copy.deepcopy(task.model)
+        try:
+            model(imagined)
+            expected = ""
+            task.model = imagined
+        except No as no:
+            expected = no.code
+        answers, codes = [], []
+        for side, ledger in enumerate(self.ledgers):
+            try:
+                answers.append(real(ledger, side))
+                codes.append("")
+            except TruegreenError as error:
+                codes.append(error.code)
+        assert codes == [expected] * 2, f"{codes}, and the model says {expected!r}: {task.model}"
+        self.compare(task)
+        return answers
+
+    def compare(self, task: Real) -> None:
+        """The task in both stores, as the model has it, and its own events behind it."""
+        told = []
+        for side, ledger in enumerate(self.ledgers):
+            (story,) = stories(ledger, {task.ids[side]})
+            check_story(story)
+            row = {name: getattr(story.task, name) for name in type(story.task).__struct_fields__}
+            for name, value in row.items():
+                if name.endswith("_at") or name in ("not_before", "acceptance"):
+                    row[name] = bool(value)
+            runs = [(r.attempt, r.fence, r.status, r.exit_detail, r.verdict) for r in story.runs]
+            events = [(e.event, e.from_status, e.to_status, e.fence) for e in story.events]
+            told.append(({k: v for k, v in row.items() if k not in UNLIKE}, runs, events))
+            now, model = story.task, task.model
+            assert (now.status, now.fence, now.sealed_at is not None, now.attempts) == (
+                *(model.status, model.fence, model.sealed, model.attempts),
+            )
+            assert [run.exit_detail or "" for run in story.runs] == [r.exit for r in model.runs]
+        assert told[0] == told[1], "the two stores tell different stories"
+
+    # -- rules ----------------------------------------------------------------------------------
+
+    some_task = st.integers(0, MOST_TASKS - 1)
+    some_ticket = st.sampled_from([0, 0, 0, 0, 1, 2])  # mostly the latest
+
+    def one(self, number: int) -> Real:
+        return self.tasks[number % len(self.tasks)]
+
+    def ticketed(self, number: int, back: int) -> tuple[Real, int] | None:
+        """A task, and which of its tickets is shown."""
+        task = self.one(number)
+        if not task.tickets:
+            return None
+        return task, max(len(task.tickets) - 1 - back, 0)
+
+    def shown(
+        self,
+        number: int,
+        back: int,
+        real: Callable[[Ledger, Ticket, Trial], Any],
+        model: Callable[[ModelTask, torture_model.Pass], None],
+    ) -> tuple[Real, list[Any]] | None:
+        """Something that is done with a ticket."""
+        found = self.ticketed(number, back)
+        if found is None:
+            return None
+        task, place = found
+
+        def act(ledger: Ledger, side: int) -> Any:
+            ticket = task.tickets[place][side]
+            digest = ledger.task(task.ids[side]).contract_digest
+            return real(ledger, ticket, Trial("", task.ids[side], ticket, digest=digest))
+
+        return task, self.both(task, act, lambda m: model(m, m.passes[place]))
+
+    @precondition(lambda self: len(self.tasks) < MOST_TASKS)
+    @rule(mode=st.sampled_from(["autonomous", "assisted"]), attempts=st.integers(1, 3))
+    def open(self, mode: str, attempts: int) -> None:
+        terms = contract(mode=Mode(mode), budget=Budget(attempts=attempts))
+        ids = tuple(ledger.open(terms, actor=OPERATOR).id for ledger in self.ledgers)
+        self.tasks.append(Real(ids, ModelTask(mode, attempts)))
+        self.compare(self.tasks[-1])
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task)
+    def start(self, number: int) -> None:
+        task = self.one(number)
+        tickets = self.both(
+            task, lambda book, side: book.start(task.ids[side], EXPIRED), ModelTask.start
+        )
+        if tickets:
+            task.tickets.append(tuple(tickets))
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def seen(self, number: int, back: int) -> None:
+        self.shown(number, back, lambda book, k, _: book.seen(k), ModelTask.seen)
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def heartbeat(self, number: int, back: int) -> None:
+        self.shown(
+            number, back, lambda b, k, _: b.heartbeat(k, lease_seconds=0.0), ModelTask.heartbeat
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def declare(self, number: int, back: int) -> None:
+        self.shown(
+            number, back, lambda b, k, _: b.declare(k, DONE, actor=agent_of(k)), ModelTask.declare
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def charge(self, number: int, back: int) -> None:
+        limit = torture_model.REENTRIES
+        self.shown(
+            number, back, lambda b, k, _: b.charge(k, "reentries", limit=limit), ModelTask.charge
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(
+        number=some_task,
+        back=some_ticket,
+        detail=st.sampled_from(["completed"] * 6 + ["unclaimed", "signaled"] * 2 + [*EXITS]),
+        move=st.sampled_from([True, True, True, False]),
+    )
+    def end_run(self, number: int, back: int, detail: str, move: bool) -> None:
+        left = ended(ExitDetail(detail))
+        self.shown(
+            number,
+            back,
+            lambda book, k, _: book.end_run(k, left, move=move),
+            lambda m, p: m.end_run(p, detail, move=move),
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def settle(self, number: int, back: int) -> None:
+        self.shown(number, back, lambda book, k, _: book.settle(k), ModelTask.settle)
+
+    @precondition(lambda self: self.tasks)
+    @rule(
+        number=some_task,
+        back=some_ticket,
+        outcome=st.sampled_from(["passed", "passed", "passed", "failed", "inconclusive"]),
+    )
+    def record(self, number: int, back: int, outcome: str) -> None:
+        def find(book: Ledger, ticket: Ticket, trial: Trial) -> Any:
+            return book.record(ticket, [found_by(trial, FindingOutcome(outcome))])
+
+        self.shown(number, back, find, lambda m, p: m.record(p, outcome))
+
+    @precondition(lambda self: self.tasks)
+    @rule(
+        number=some_task,
+        back=some_ticket,
+        outcome=st.sampled_from(["passed", "passed", "failed", "inconclusive", "unknown"]),
+    )
+    def judge(self, number: int, back: int, outcome: str) -> None:
+        self.shown(
+            number,
+            back,
+            lambda book, k, t: book.judge(k, concluded(t, Outcome(outcome))),
+            lambda m, p: m.judge(p, outcome),
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket)
+    def checkpoint(self, number: int, back: int) -> None:
+        self.shown(
+            number,
+            back,
+            lambda book, k, _: book.checkpoint(k, "push", actor=agent_of(k)),
+            ModelTask.checkpoint,
+        )
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, back=some_ticket, adopted=st.booleans())
+    def fall_silent(self, number: int, back: int, adopted: bool) -> None:
+        if not adopted:
+            self.shown(number, back, lambda b, _, t: b.lose(overdue_of(t)), ModelTask.lose)
+            return
+        done = self.shown(
+            number,
+            back,
+            lambda b, _, t: b.adopt(overdue_of(t), holder="other", lease_seconds=0.0),
+            ModelTask.adopt,
+        )
+        if done and done[1]:
+            done[0].tickets.append(tuple(done[1]))
+
+    @precondition(lambda self: self.tasks)
+    @rule(
+        number=some_task,
+        verb=st.sampled_from(["approve", "deny", "unblock", "retry", "cancel", "terminate"]),
+        sure=st.integers(0, 3),
+    )
+    def people(self, number: int, verb: str, sure: int) -> None:
+        if verb in ("cancel", "terminate") and sure:
+            return  # the end of most stories is not their beginning
+        task = self.one(number)
+        reason = {"reason": "because"}
+
+        def act(book: Ledger, side: int) -> Any:
+            return getattr(book, verb)(task.ids[side], actor=OPERATOR, **reason)
+
+        self.both(task, act, getattr(ModelTask, verb))
+
+    @precondition(lambda self: self.tasks)
+    @rule(number=some_task, accept=st.booleans())
+    def review(self, number: int, accept: bool) -> None:
+        task = self.one(number)
+
+        def act(book: Ledger, side: int) -> Any:
+            return book.review(task.ids[side], accept=accept, actor=OPERATOR, reason="so")
+
+        self.both(task, act, lambda m: m.review(accept=accept))
+
+    @precondition(lambda self: self.tasks)
+    @rule(never=st.sampled_from([False, False, True]))
+    def restart(self, never: bool) -> None:
+        if never:
+            return
+        for side, url in enumerate(self.urls):
+            self.ledgers[side].close()
+            self.ledgers[side] = open_ledger(url)
+        for task in self.tasks:
+            self.compare(task)
+
+    def teardown(self) -> None:
+        for side, ledger in enumerate(self.ledgers):
+            check_truth(ledger, {task.ids[side] for task in self.tasks})
+
+
+@pytest.mark.criterion("P03", "M02", "M05", "C08", "C10")
+@pytest.mark.timeout(3600 if THOROUGH else 120)
+def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
+    sqlite_url: str, postgres_url: str
+) -> None:
+    History.urls = (sqlite_url, postgres_url)
+    History.ledgers = [open_ledger(url) for url in History.urls]
+    try:
+        run_state_machine_as_test(
+            History,
+            settings=settings(
+                max_examples=EXAMPLES,
+                stateful_step_count=STEPS,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        for ledger in History.ledgers:
+            ledger.close()
+
+
+# -- the model itself -------------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("C01")
+def test_the_table_written_by_hand_is_the_table() -> None:
+    by_hand = {(source, event): to for event, (froms, to) in EDGES.items() for source in froms}
+    assert by_hand == {(source.value, move.value): to.value for (source, move), to in TARGETS.items()}
+    assert set(SETTLED) == {status.value for status in REAL_SETTLED}
+    assert [event for event, (_, to) in EDGES.items() if to == "succeeded"] == ["accept"]
+    assert {S.TERMINATED} == FINAL
+
+
+# -- one long nightmare -----------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("C22")
+def test_a_nightmare_with_a_restart_between_every_step_ends_where_it_should(
+    store_url: str,
+) -> None:
+    """Claim, crash, loss, block, red checks, QA, override, reopening and the end, all of one task."""
+    book = Restless(store_url)
+    task = book.step(
+        lambda b: b.open(
+            contract(role="coder", qa=Qa(roles=("coder",)), budget=Budget(attempts=5)),
+            actor=OPERATOR,
+        )
+    ).id
+    digest = book.step(lambda b: b.task(task)).contract_digest
+
+    def refused(code: str, act: Callable[[Ledger], Any]) -> None:
+        with pytest.raises(Refused) as no:
+            book.step(act)
+        assert no.value.code == code
+
+    first = book.step(lambda b: b.start(task, EXPIRED))
+    refused("illegal_move", lambda b: b.start(task, EXPIRED))
+    book.step(lambda b: b.seen(first))
+    book.step(lambda b: b.declare(first, DONE, actor=agent_of(first)))
+    refused("already_declared", lambda b: b.declare(first, DONE, actor=agent_of(first)))
+    book.step(lambda b: b.lose(overdue_of(Trial("", task, first))))
+    refused("stale", lambda b: b.end_run(first, ended(), claim=DONE))
+
+    second = book.step(lambda b: b.start(task, EXPIRED))
+    book.step(lambda b: b.checkpoint(second, "push", actor=agent_of(second)))
+    refused("stale", lambda b: b.heartbeat(second))
+    book.step(lambda b: b.unblock(task, actor=OPERATOR, reason="ask me", mode=Mode.ASSISTED))
+
+    third = book.step(lambda b: b.start(task, EXPIRED))
+    book.step(lambda b: b.checkpoint(third, "push", actor=agent_of(third)))
+    book.step(lambda b: b.approve(task, actor=OPERATOR))
+    adopted = book.step(lambda b: b.adopt(overdue_of(Trial("", task, third)), holder="other"))
+    refused("stale", lambda b: b.end_run(third, ended(), claim=DONE))
+    book.step(lambda b: b.end_run(adopted, ended(ExitDetail.UNCLAIMED)))
+    trial = Trial("", task, adopted, digest=digest)
+    refused("refused", lambda b: b.judge(adopted, concluded(trial, Outcome.PASSED)))
+    book.step(lambda b: b.record(adopted, [found_by(trial)]))
+    book.step(lambda b: b.judge(adopted, concluded(trial, Outcome.PASSED)))
+    assert book.step(lambda b: b.task(task)).status is S.PENDING_QA
+
+    book.step(lambda b: b.review(task, accept=True, actor=OPERATOR, reason="I looked"))
+    refused("stale", lambda b: b.judge(adopted, concluded(trial, Outcome.FAILED)))
+    book.step(lambda b: b.retry(task, actor=OPERATOR, reason="it broke in production"))
+    fourth = book.step(lambda b: b.start(task, EXPIRED))
+    book.step(lambda b: b.cancel(task, actor=OPERATOR, reason="enough"))
+    refused("stale", lambda b: b.end_run(fourth, ended(), claim=DONE))
+    book.step(lambda b: b.terminate(task, actor=OPERATOR))
+    refused("terminated", lambda b: b.retry(task, actor=OPERATOR, reason="please"))
+    refused("terminated", lambda b: b.end_run(fourth, ended(), claim=DONE))
+    last = book.step(lambda b: b.task(task))
+    assert (last.status, last.rescued, last.overridden) == (S.CANCELED, True, True)
+    assert last.sealed_at is not None
+    assert book.step(lambda b: b.terminate(task, actor=OPERATOR)).already_terminated
+
+
+class Restless:
+    """A ledger that is opened for each step and closed after it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def step(self, act: Callable[[Ledger], Any]) -> Any:
+        """One step, with the whole truth looked at after it."""
+        ledger = open_ledger(self.url)
+        try:
+            return act(ledger)
+        finally:
+            check_truth(ledger)
+            ledger.close()
+
+
+@pytest.mark.criterion("M03")
+@pytest.mark.parametrize("status", list(S))
+def test_a_task_in_any_status_is_the_same_after_a_restart(store_url: str, status: S) -> None:
+    ledger = open_ledger(store_url)
+    task, ticket = brought(ledger, status)
+    ledger.close()
+    again = open_ledger(store_url)
+    assert again.task(task.id) == task
+    if ticket and status is S.PENDING_EVAL:
+        assert judged(again, ticket, Outcome.PASSED).status is S.SUCCEEDED
+    check_truth(again)
+    again.close()

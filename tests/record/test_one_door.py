@@ -1,0 +1,226 @@
+"""One door: one statement moves a task, one method runs it, and a scan finds every other writer."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import truegreen
+from truegreen.record.store import SQL_DIR
+
+SOURCE = Path(truegreen.__file__).parent
+MODULES = {
+    str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")
+}
+TEXT = (Path(SQL_DIR) / "queries.sql").read_text()
+STATEMENTS = {
+    name: re.sub(r"--[^\n]*\n", "", body)
+    for name, body in re.findall(r"^-- name: (\w+)\n(.*?);$", TEXT, re.MULTILINE | re.DOTALL)
+}
+WRITES = re.compile(
+    r"\b(INSERT\s+(?:OR\s+\w+\s+)?INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE)\s+"
+    r"(?:ONLY\s+|OR\s+\w+\s+)?([a-z_]+)(?=[\s(;]|$)"
+)
+SQL_WORDS = re.compile(
+    r"\b(INSERT INTO|REPLACE INTO|UPDATE \w+ SET|DO UPDATE SET|DELETE FROM|TRUNCATE \w+|"
+    r"DROP (?:TABLE|TRIGGER|INDEX)|ALTER TABLE|CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER))\b"
+)
+# By hand: who writes which table. A new writer of the record's state belongs on this list.
+WRITERS = {
+    "tasks": {"insert_task", "write_task", "note_task"},
+    "runs": {"insert_run", "see_run", "end_run", "judge_run"},
+    "events": {"insert_event"},
+    "claims": {"insert_claim"},
+    "findings": {"insert_finding"},
+    "agents": {"insert_agent", "write_agent", "terminate_agent"},
+    "tokens": {"insert_token", "revoke_token", "revoke_tokens_of_task"},
+}
+SQL_ROOMS = {
+    "record/guards.py",  # triggers
+    "record/migrate.py",  # the schema's own bookkeeping
+    "record/sqlite.py",  # the drivers
+    "record/postgres.py",
+}
+DRIVERS = {
+    "apsw": {"record/sqlite.py"},
+    "sqlite3": set(),
+    "psycopg": {"record/postgres.py"},
+    "psycopg_pool": {"record/postgres.py"},
+}
+
+
+def strings(tree: ast.AST) -> list[str]:
+    """Every string of a module that is not a docstring, composed ones in one piece."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.Constant) else "x" for p in node.values]
+            found.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append("" if id(node) in docstrings else node.value)
+    return found
+
+
+def sql_in(tree: ast.AST) -> list[str]:
+    return [text for text in strings(tree) if SQL_WORDS.search(text)]
+
+
+def uses(word: str) -> set[str]:
+    """Where a string constant is used: module and function."""
+    found = set()
+    for name, tree in MODULES.items():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and word in {
+                node.value for node in ast.walk(function) if isinstance(node, ast.Constant)
+            }:
+                found.add(f"{name}:{function.name}")
+    return found
+
+
+def callers(method: str) -> set[str]:
+    """Who calls a method: module and function."""
+    found = set()
+    for name, tree in MODULES.items():
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+                if any(isinstance(c, ast.Attribute) and c.attr == method for c in calls):
+                    found.add(f"{name}:{function.name}")
+    return found
+
+
+def writers() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, statement in STATEMENTS.items():
+        for _, table in WRITES.findall(statement.replace("DO UPDATE SET", "")):
+            found.setdefault(table, set()).add(name)
+    return found
+
+
+@pytest.mark.criterion("C06", "P07")
+def test_each_table_of_the_record_has_exactly_the_writers_on_the_list():
+    found = writers()
+    assert {table: found.get(table) for table in WRITERS} == WRITERS
+
+
+def assigned(statement: str) -> set[str]:
+    """The columns that an UPDATE sets."""
+    between = re.search(r"\bSET\b(.*?)\bWHERE\b", statement, re.DOTALL)
+    assert between
+    return set(re.findall(r"(?:^|,)\s*(\w+) =", between[1]))
+
+
+@pytest.mark.criterion("C06", "P07")
+def test_one_statement_alone_changes_the_status_of_a_task():
+    updates = {name for name in WRITERS["tasks"] if "UPDATE tasks" in STATEMENTS[name]}
+    moving = {name for name in updates if "status" in assigned(STATEMENTS[name])}
+    assert moving == {"write_task"}
+    assert assigned(STATEMENTS["note_task"]) == {"revision", "head", "updated_at"}
+    inserted = STATEMENTS["insert_task"]
+    assert "'queued'" in inserted
+    assert ":status" not in inserted
+
+
+@pytest.mark.criterion("B16")
+def test_reason_and_status_are_written_by_one_statement():
+    assert {"status", "exit_reason", "exit_detail"} <= assigned(STATEMENTS["write_task"])
+    assert {"status", "exit_reason", "exit_detail"} <= assigned(STATEMENTS["end_run"])
+    for name, statement in STATEMENTS.items():
+        if "UPDATE tasks" in statement or "UPDATE runs" in statement:
+            sets = assigned(statement)
+            assert ("exit_reason" in sets) == ("exit_detail" in sets), name
+            assert "exit_reason" not in sets or "status" in sets, name
+
+
+def test_what_changes_a_task_names_what_it_comes_from_and_says_what_it_met():
+    for name in ("write_task", "note_task"):
+        condition = STATEMENTS[name].rpartition("WHERE")[2]
+        for guard in ("key = :key", "status = :status", "fence = :fence", "revision = :revision"):
+            assert guard in condition, name
+        assert "RETURNING" in condition
+
+
+@pytest.mark.criterion("C06", "P07")
+def test_one_method_moves_a_task_and_one_creates_it():
+    assert uses("write_task") == {"record/ledger/desk.py:_write"}
+    assert uses("note_task") == {"record/ledger/desk.py:_write"}
+    assert uses("insert_task") == {"record/ledger/tasks.py:_open"}
+    assert uses("insert_event") == {"record/ledger/desk.py:_event"}
+    assert callers("_write") == {"record/ledger/desk.py:_move", "record/ledger/desk.py:_note"}
+
+
+def test_every_move_is_decided_by_the_edge_table():
+    (desk,) = (tree for name, tree in MODULES.items() if name == "record/ledger/desk.py")
+    (move,) = (
+        node
+        for node in ast.walk(desk)
+        if isinstance(node, ast.FunctionDef) and node.name == "_move"
+    )
+    calls = [node.func for node in ast.walk(move) if isinstance(node, ast.Call)]
+    assert "decide" in {call.id for call in calls if isinstance(call, ast.Name)}
+
+
+@pytest.mark.criterion("C06", "P07")
+@pytest.mark.parametrize("name", sorted(set(MODULES) - SQL_ROOMS))
+def test_no_sql_that_writes_stands_outside_its_rooms(name: str):
+    assert sql_in(MODULES[name]) == []
+
+
+def test_the_drivers_write_no_table_of_the_record():
+    for name in ("record/sqlite.py", "record/postgres.py"):
+        assert sql_in(MODULES[name]) == []
+    for text in sql_in(MODULES["record/migrate.py"]):
+        for _, table in WRITES.findall(text):
+            assert table in {"schema_migrations", "schema_objects"}, text
+
+
+@pytest.mark.parametrize("driver", sorted(DRIVERS))
+def test_only_its_own_room_imports_a_driver(driver: str):
+    importing = set()
+    for name, tree in MODULES.items():
+        for node in ast.walk(tree):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if driver in {module.partition(".")[0] for module in modules}:
+                importing.add(name)
+    assert importing <= DRIVERS[driver]
+
+
+def test_only_the_desk_opens_a_transaction_and_only_migrate_runs_a_script():
+    assert {place.partition(":")[0] for place in callers("transaction")} == {
+        "record/ledger/desk.py"
+    }
+    assert {place.partition(":")[0] for place in callers("script")} == {"record/migrate.py"}
+
+
+# -- the scan itself is awake --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "tx.execute(\"UPDATE tasks SET status = 'succeeded'\")",
+        'tx.execute("INSERT INTO tasks (id) VALUES (1)")',
+        'tx.execute(f"UPDATE {table} SET status = 1")',
+        'tx.execute(f"DELETE FROM {table}")',
+        'tx.execute("REPLACE INTO events VALUES (1)")',
+        'tx.execute("DROP TRIGGER tasks_kept")',
+    ],
+)
+def test_the_scan_finds_a_writer_that_was_planted(planted: str):
+    assert sql_in(ast.parse(f"def f(tx, table):\n    {planted}\n"))
+
+
+def test_the_scan_finds_a_planted_query(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(STATEMENTS, "shortcut", "UPDATE tasks SET status = :s WHERE key = :k")
+    assert writers()["tasks"] - WRITERS["tasks"] == {"shortcut"}

@@ -1,0 +1,256 @@
+"""The benchmarks run, say what they mean, and the exact counts hold: no machine changes those."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from benchmarks import counts, report
+from benchmarks.__main__ import SUITES, main, measured
+from benchmarks.bench import Bench
+from benchmarks.lives import life
+from benchmarks.measure import (
+    Figure,
+    Scale,
+    at_most,
+    interleaved,
+    never_above,
+    percentile,
+    ratio_at_least,
+    unmeasured,
+)
+from benchmarks.meters import metered
+from benchmarks.population import PATTERNS, populate
+from benchmarks.raw import as_one, raw_cte, raw_pipelined, raw_sqlite
+from truegreen.model import TaskStatus
+from truegreen.record import doctor
+from truegreen.record.ledger import open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.postgres_server import PostgresServer
+
+STATEMENTS = {
+    "open": 5,
+    "claim_next": 8,
+    "start": 7,
+    "seen": 6,
+    "heartbeat": 3,
+    "end_run": 7,
+    "record": 6,
+    "judge": 8,
+    "terminate": 13,
+    "terminate again": 5,
+    "cancel": 9,
+    "page": 4,
+    "page of a status": 4,
+    "counts": 3,
+    "dossier": 9,
+    "events": 4,
+    "inbox": 3,
+}
+"""What the ledger may send to SQLite for one verb, BEGIN and COMMIT included."""
+
+CLOCK = 1
+"""PostgreSQL is asked for the time as well."""
+
+ROUND_TRIPS = {
+    "open": 5,
+    "claim_next": 7,
+    "start": 5,
+    "seen": 5,
+    "heartbeat": 5,
+    "end_run": 6,
+    "record": 5,
+    "judge": 6,
+    "terminate": 8,
+    "terminate again": 5,
+    "cancel": 6,
+    "page": 5,
+    "page of a status": 5,
+    "counts": 4,
+    "dossier": 10,
+    "events": 5,
+    "inbox": 4,
+}
+WAL_BYTES = 19_000
+"""Per life on PostgreSQL, without full-page images; the goal is 5 KB."""
+DATABASE_BYTES = {"sqlite": 4600, "postgres": 9000}
+
+
+@pytest.fixture
+def bench(postgres_server: PostgresServer) -> Iterator[Bench]:
+    """A bench on the tests' own PostgreSQL."""
+    with Bench(Scale.TINY, postgres_server) as bench:
+        yield bench
+
+
+# -- exact counts -----------------------------------------------------------------------------
+
+
+def test_no_verb_sends_more_statements_than_it_did(store_url: str):
+    with metered(store_url) as meter:
+        counted = counts.per_verb(meter)
+    more = CLOCK if store_url.startswith("postgres") else 0
+    allowed = {verb: most + more for verb, most in STATEMENTS.items()}
+    assert counted.keys() == allowed.keys()
+    assert {v: t.statements for v, t in counted.items() if t.statements > allowed[v]} == {}
+
+
+def test_no_verb_waits_for_postgres_more_often_than_it_did(postgres_url: str):
+    with metered(postgres_url) as meter:
+        counted = counts.per_verb(meter)
+    assert {v: t.round_trips for v, t in counted.items() if t.round_trips > ROUND_TRIPS[v]} == {}
+    assert all(tally.round_trips > 0 for tally in counted.values())
+
+
+def test_sqlite_syncs_once_for_each_acknowledged_transition(sqlite_url: str):
+    with metered(sqlite_url) as meter:
+        # Fewer than one would be a lie: something was acknowledged that is not on the disk.
+        assert counts.syncs_per_transition(meter, 20) == 1.0
+
+
+def test_reads_sync_nothing(sqlite_url: str):
+    with metered(sqlite_url) as meter:
+        life(meter.ledger)
+        before = meter.read()
+        meter.ledger.page()
+        meter.ledger.counts()
+        meter.ledger.inbox()
+        assert meter.read().since(before).syncs == 0
+
+
+def test_a_life_takes_no_more_room_than_it_did(bench: Bench):
+    for place in bench.places:
+        lives = dict((what, n) for what, n, _ in counts.per_life(place, 100))
+        assert 0 < lives["bytes of database"] <= DATABASE_BYTES[place.dialect]
+        if place.dialect == "postgres":
+            assert lives["bytes of WAL"] <= WAL_BYTES
+            # Background work of the server may take a number now and then.
+            assert 5 <= lives["write transactions"] < 5.5
+
+
+# -- what the numbers are measured against ----------------------------------------------------
+
+
+@pytest.mark.parametrize("raw", [raw_sqlite, raw_pipelined, raw_cte])
+def test_a_raw_life_writes_the_rows_of_a_true_one(raw, request: pytest.FixtureRequest):
+    fixture = "sqlite_url" if raw is raw_sqlite else "postgres_url"
+    url: str = request.getfixturevalue(fixture)
+    with raw(url) as write:
+        for _ in range(3):
+            write()
+    ledger = open_ledger(url)
+    last = ledger.page().tasks[0]
+    theirs, events = ledger.dossier(last.id), ledger.events(last.id)
+    life(ledger)
+    mine = ledger.page().tasks[0]
+    ours = ledger.dossier(mine.id)
+    assert last.status is mine.status is TaskStatus.SUCCEEDED
+    assert last.revision == mine.revision == len(events)
+    shape = [e.event.event for e in events]
+    assert shape == [e.event.event for e in ledger.events(mine.id)]
+    for name in ("runs", "claims", "findings", "agents", "refusals", "charges"):
+        assert len(getattr(theirs, name)) == len(getattr(ours, name)), name
+    assert [count.tasks for count in ledger.counts()] == [4]
+    assert not ledger.overdue(limit=10)
+    ledger.close()
+
+
+def test_statements_become_one_that_waits_for_each():
+    text = as_one(
+        [
+            "INSERT INTO events (task_key) VALUES (%(task_key)s)",
+            "UPDATE tasks SET head = %(head)s WHERE key = %(key)s RETURNING id",
+        ]
+    )
+    assert text == (
+        "WITH w0 AS (INSERT INTO events (task_key) VALUES (%(p0_task_key)s) RETURNING key),"
+        " w1 AS (UPDATE tasks SET head = %(p1_head)s"
+        " WHERE key = (SELECT %(p1_key)s::bigint FROM w0) RETURNING key) SELECT 1 FROM w1"
+    )
+
+
+def test_a_populated_store_is_in_order_but_for_the_chains_of_copies(store_url: str):
+    populate(store_url, 5 * PATTERNS)
+    ledger = open_ledger(store_url)
+    assert sum(count.tasks for count in ledger.counts()) == 5 * PATTERNS
+    assert {ailment.name for ailment in doctor.examine(ledger)} == {"history"}
+    assert sum(ended[-1] for ended in ledger.ended_since(0)) == 5 * 90
+    life(ledger)
+    ledger.close()
+
+
+# -- suites and report ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_each_suite_runs(name: str, bench: Bench, capsys: pytest.CaptureFixture[str]):
+    parts = measured([name], bench)
+    assert parts[0].figures
+    assert [f.what for f in parts[0].figures if not f.samples] == []
+    text = report.as_text(parts, report.machine(bench, [name]))
+    assert "SQLite" in text
+    assert parts[0].figures[0].what in text
+    assert name in capsys.readouterr().err
+
+
+def test_a_bench_leaves_nothing_behind(postgres_server: PostgresServer):
+    with Bench(Scale.TINY, postgres_server) as bench:
+        folders = bench.folders
+        url = bench.populated(bench.sqlite[0], 100)
+        assert os.path.exists(url.removeprefix("sqlite://"))
+    assert [folder for folder in folders if os.path.exists(folder)] == []
+
+
+def test_the_command_writes_files_only_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["start_up", "--tiny"]) == 0
+    assert glob.glob("**/*.json", recursive=True) + glob.glob("**/*.md", recursive=True) == []
+    files = ["--json", "results/run.json", "--markdown", "results/run.md"]
+    assert main(["start_up", "--tiny", *files]) == 0
+    shown = capsys.readouterr().out
+    assert "python -m benchmarks start_up --tiny" in shown
+    data = msgspec.json.decode((tmp_path / "results/run.json").read_bytes())
+    assert {figure["suite"] for figure in data["figures"]} == {"start_up"}
+    assert "| what |" in (tmp_path / "results/run.md").read_text()
+
+
+def test_an_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "ledger" in capsys.readouterr().err
+
+
+def test_goals_are_judged_by_the_median_the_ratio_or_every_sample():
+    slow_once = Figure("waits", [1.0, 2.0, 50.0], "ms", (at_most(10), never_above(10)))
+    assert [slow_once.kept(goal) for goal in slow_once.goals] == [True, False]
+    half = Figure("lives", [5.0, 6.0], "/s", (ratio_at_least(0.6),), [10.0, 10.0], "raw")
+    assert half.kept(half.goals[0]) is False
+    assert "MISSED" in report.cells(half)
+    assert "not measured" in report.cells(unmeasured("list", "no such command"))
+
+
+def test_repetitions_alternate():
+    order: list[str] = []
+
+    def note(name: str) -> float:
+        order.append(name)
+        return 1.0
+
+    interleaved(3, {"a": lambda: note("a"), "b": lambda: note("b")})
+    assert "".join(order) == "abbaab"
+
+
+def test_a_percentile_is_one_of_the_samples():
+    samples = [float(n) for n in range(1, 101)]
+    assert (percentile(samples, 50), percentile(samples, 99)) == (51.0, 100.0)
+    assert percentile([7.0], 99) == 7.0
