@@ -82,6 +82,8 @@ class Bench:
             roots = []
         if file_system(disk) != "tmpfs" or not roots:
             roots.append(disk)
+        if self.scale is Scale.TINY:
+            del roots[1:]
         return [self.folder(root) for root in roots]
 
     @cached_property

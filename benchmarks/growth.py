@@ -22,7 +22,7 @@ def run(bench: Bench) -> Iterator[Figure]:
 
 
 def _growing(bench: Bench, place: Place) -> Iterator[Figure]:
-    most = bench.scale.pick(1_000_000, 100_000, 1000)
+    most = bench.scale.pick(1_000_000, 100_000, 200)
     sizes = [size for size in (0, 10_000, 100_000, 1_000_000) if size <= most] or [0]
     if most not in sizes:
         sizes.append(most)

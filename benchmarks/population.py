@@ -268,6 +268,8 @@ def _postgres(url: str) -> Iterator[_Loader]:
     with psycopg.connect(url, prepare_threshold=1) as connection:
         # Neither our triggers nor those of the foreign keys: they stand, but do not fire.
         connection.execute("SET session_replication_role = replica")
+        # The copies are planned once, while the tables are small: they must not scan them later.
+        connection.execute("SET enable_seqscan = off")
 
         def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
             cursor = connection.execute(statement.encode(), values or None)

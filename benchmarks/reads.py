@@ -74,7 +74,7 @@ def questions(ledger: Ledger) -> dict[str, Callable[[], object]]:
 
 
 def _measured(bench: Bench, place: Place) -> Iterator[Figure]:
-    most = bench.scale.pick(1_000_000, 100_000, 1000)
+    most = bench.scale.pick(1_000_000, 100_000, 200)
     sizes = (most // 10, most)
     asked = {size: questions(bench.ledger(bench.populated(place, size))) for size in sizes}
     times = bench.scale.pick(100, 30, 2)

@@ -30,12 +30,6 @@ class Part(NamedTuple):
 def machine(bench: Bench, words: Sequence[str]) -> dict[str, str]:
     """What the numbers depend on, and the command that made them."""
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    version = "not measured"
-    if "server" in vars(bench) and bench.postgres:  # only if a suite asked for it
-        import psycopg  # noqa: PLC0415 - an extra
-
-        with psycopg.connect(bench.postgres.url("postgres")) as connection:
-            version = str(connection.info.server_version // 10000)
     return {
         "command": shlex.join(["python", "-m", "benchmarks", *words]),
         "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
@@ -43,10 +37,24 @@ def machine(bench: Bench, words: Sequence[str]) -> dict[str, str]:
         "load average": f"{load} (at the end)",
         "Python": platform.python_version(),
         "SQLite": f"{apsw.sqlite_lib_version()}, synchronous FULL, WAL",
-        "PostgreSQL": f"{version}, fsync on, full_page_writes off",
+        "PostgreSQL": _server(bench),
         "stores": "; ".join(place.name for place in bench.sqlite + vars(bench).get("server", [])),
         "scale": bench.scale.value,
     }
+
+
+def _server(bench: Bench) -> str:
+    """Version and settings of PostgreSQL, if a suite asked for one."""
+    if "postgres" not in vars(bench) or bench.postgres is None:
+        return "not measured"
+    import psycopg  # noqa: PLC0415 - an extra
+
+    names = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers")
+    with psycopg.connect(bench.postgres.url("postgres")) as connection:
+        rows = [connection.execute(f"SHOW {name}".encode()).fetchone() for name in names]
+    values = [str(row[0]) if row else "" for row in rows]
+    settings = (f"{name} {value}" for name, value in zip(names, values, strict=True))
+    return ", ".join(settings).removeprefix("server_version ")
 
 
 def number(value: float) -> str:

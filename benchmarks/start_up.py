@@ -26,7 +26,7 @@ def run(bench: Bench) -> Iterator[Figure]:
     if not os.access(program, os.X_OK):
         yield unmeasured("truegreen", f"there is no {program}")
         return
-    tasks = bench.scale.pick(100_000, 100_000, 1000)
+    tasks = bench.scale.pick(100_000, 100_000, 200)
     store = bench.populated(bench.sqlite[0], tasks)
     environment = os.environ | {"TRUEGREEN_STORE": store, "HOME": bench.folder(bench.folders[0])}
     commands = {BARE: [sys.executable, "-I", "-c", "pass"]}

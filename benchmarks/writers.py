@@ -50,7 +50,10 @@ class Writer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self._read()  # it is connected
+
+    def ready(self) -> None:
+        """Wait until it is connected."""
+        self._read()
 
     def order(self, order: Order) -> None:
         """Let it begin."""
@@ -99,10 +102,14 @@ def run(bench: Bench) -> Iterator[Figure]:
     """Eight processes on one SQLite file; four on one PostgreSQL, and four threads of one."""
     for place in bench.everywhere:
         if place.dialect == "sqlite":
-            crowd = bench.scale.pick(8, 8, 3)
+            crowd = bench.scale.pick(8, 8, 2)
             shapes = {f"{crowd} processes": (crowd, 1)}
         else:
-            shapes = {"4 processes": (4, 1), "4 threads of one process": (1, 4)}
+            crowd = bench.scale.pick(4, 4, 2)
+            shapes = {
+                f"{crowd} processes": (crowd, 1),
+                f"{crowd} threads of one process": (1, crowd),
+            }
         bench.say(f"writers on {place.name}: {', '.join(shapes)}")
         yield from _together(bench, place, shapes)
 
@@ -116,6 +123,8 @@ def _together(bench: Bench, place: Place, shapes: dict[str, tuple[int, int]]) ->
         writers = [Writer(url) for _ in range(max(count for count, _ in shapes.values()))]
         for writer in writers:
             closing.callback(writer.close)
+        for writer in writers:
+            writer.ready()
         for _ in range(bench.scale.repetitions):
             rounds["one"].append(_round(writers[:1], 1, seconds))
             for name, (count, threads) in shapes.items():

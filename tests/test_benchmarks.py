@@ -29,7 +29,7 @@ from benchmarks.population import PATTERNS, populate
 from benchmarks.raw import as_one, raw_cte, raw_pipelined, raw_sqlite
 from truegreen.model import TaskStatus
 from truegreen.record import doctor
-from truegreen.record.ledger import open_ledger
+from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +81,11 @@ ROUND_TRIPS = {
 }
 WAL_BYTES = 19_000
 """Per life on PostgreSQL, without full-page images; the goal is 5 KB."""
-DATABASE_BYTES = {"sqlite": 4600, "postgres": 9000}
+DATABASE_BYTES = {"sqlite": 4600, "postgres": 12_000}
+"""Per life over the first hundred, in which a server allots whole pages to each index."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bench(postgres_server: PostgresServer) -> Iterator[Bench]:
     """A bench on the tests' own PostgreSQL."""
     with Bench(Scale.TINY, postgres_server) as bench:
@@ -126,41 +127,48 @@ def test_reads_sync_nothing(sqlite_url: str):
         assert meter.read().since(before).syncs == 0
 
 
-def test_a_life_takes_no_more_room_than_it_did(bench: Bench):
-    for place in bench.places:
-        lives = dict((what, n) for what, n, _ in counts.per_life(place, 100))
-        assert 0 < lives["bytes of database"] <= DATABASE_BYTES[place.dialect]
-        if place.dialect == "postgres":
-            assert lives["bytes of WAL"] <= WAL_BYTES
-            # Background work of the server may take a number now and then.
-            assert 5 <= lives["write transactions"] < 5.5
+def test_a_life_takes_no_more_room_than_it_did(own_postgres_server: PostgresServer):
+    # A server of its own: log and transaction numbers belong to the whole of one.
+    with Bench(Scale.TINY, own_postgres_server) as alone:
+        for place in alone.places:
+            lives = {what: n for what, n, _ in counts.per_life(place, 100)}
+            assert 0 < lives["bytes of database"] <= DATABASE_BYTES[place.dialect]
+            if place.dialect == "postgres":
+                assert lives["bytes of WAL"] <= WAL_BYTES
+                # The server's own work takes a number now and then.
+                assert 5 <= lives["write transactions"] < 5.5
 
 
 # -- what the numbers are measured against ----------------------------------------------------
 
 
 @pytest.mark.parametrize("raw", [raw_sqlite, raw_pipelined, raw_cte])
-def test_a_raw_life_writes_the_rows_of_a_true_one(raw, request: pytest.FixtureRequest):
+def test_a_raw_life_writes_the_rows_of_a_true_one(
+    raw, request: pytest.FixtureRequest, tmp_path: Path
+):
     fixture = "sqlite_url" if raw is raw_sqlite else "postgres_url"
     url: str = request.getfixturevalue(fixture)
     with raw(url) as write:
         for _ in range(3):
             write()
-    ledger = open_ledger(url)
-    last = ledger.page().tasks[0]
-    theirs, events = ledger.dossier(last.id), ledger.events(last.id)
-    life(ledger)
-    mine = ledger.page().tasks[0]
-    ours = ledger.dossier(mine.id)
-    assert last.status is mine.status is TaskStatus.SUCCEEDED
-    assert last.revision == mine.revision == len(events)
-    shape = [e.event.event for e in events]
-    assert shape == [e.event.event for e in ledger.events(mine.id)]
-    for name in ("runs", "claims", "findings", "agents", "refusals", "charges"):
-        assert len(getattr(theirs, name)) == len(getattr(ours, name)), name
-    assert [count.tasks for count in ledger.counts()] == [4]
-    assert not ledger.overdue(limit=10)
-    ledger.close()
+    true, raws = open_ledger(f"sqlite://{tmp_path}/true.db"), open_ledger(url)
+    for _ in range(3):
+        life(true)
+    assert raws.counts() == true.counts()
+    assert [count.status for count in true.counts()] == [TaskStatus.SUCCEEDED]
+    assert _shape(raws) == _shape(true)
+    true.close()
+    raws.close()
+
+
+def _shape(ledger: Ledger) -> list[object]:
+    """How many rows of each kind the newest task has, and which events."""
+    task = ledger.page().tasks[0]
+    dossier = ledger.dossier(task.id)
+    rows = [len(part) for part in dossier if isinstance(part, list)]
+    events = [(told.event.event, told.event.to_status) for told in ledger.events(task.id)]
+    ended = [run.exit_reason for run in dossier.runs]
+    return [rows, events, ended, task.revision, task.fence, len(ledger.overdue())]
 
 
 def test_statements_become_one_that_waits_for_each():
@@ -182,7 +190,7 @@ def test_a_populated_store_is_in_order_but_for_the_chains_of_copies(store_url: s
     ledger = open_ledger(store_url)
     assert sum(count.tasks for count in ledger.counts()) == 5 * PATTERNS
     assert {ailment.name for ailment in doctor.examine(ledger)} == {"history"}
-    assert sum(ended[-1] for ended in ledger.ended_since(0)) == 5 * 90
+    assert sum(ended[-1] for ended in ledger.ended_since(0)) == 5 * 86
     life(ledger)
     ledger.close()
 
@@ -213,14 +221,14 @@ def test_the_command_writes_files_only_when_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    assert main(["start_up", "--tiny"]) == 0
+    monkeypatch.setitem(SUITES, "ledger", lambda _: iter([Figure("lives", [1.5], "/s")]))
+    assert main(["ledger", "--tiny"]) == 0
     assert glob.glob("**/*.json", recursive=True) + glob.glob("**/*.md", recursive=True) == []
     files = ["--json", "results/run.json", "--markdown", "results/run.md"]
-    assert main(["start_up", "--tiny", *files]) == 0
-    shown = capsys.readouterr().out
-    assert "python -m benchmarks start_up --tiny" in shown
+    assert main(["ledger", "--tiny", *files]) == 0
+    assert "python -m benchmarks ledger --tiny" in capsys.readouterr().out
     data = msgspec.json.decode((tmp_path / "results/run.json").read_bytes())
-    assert {figure["suite"] for figure in data["figures"]} == {"start_up"}
+    assert [figure["samples"] for figure in data["figures"]] == [[1.5]]
     assert "| what |" in (tmp_path / "results/run.md").read_text()
 
 

@@ -408,8 +408,8 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 @attack("tokens_kept", "a token can only be revoked, once")
 def _(ledger: Ledger, raw: Raw) -> Variants:
-    alive, _ = ledger.mint_token(Role.VIEWER, "v", actor=OPERATOR, seconds=9)
-    dead, _ = ledger.mint_token(Role.VIEWER, "w", actor=OPERATOR)
+    alive, _ = ledger.mint_token(Role.VIEWER, "alive", actor=OPERATOR, seconds=9)
+    dead, _ = ledger.mint_token(Role.VIEWER, "dead", actor=OPERATOR)
     ledger.revoke_token(dead.id, actor=OPERATOR)
     task, ticket = brought(ledger, S.RUNNING)
     run = run_of(ledger, ticket)
@@ -443,7 +443,7 @@ def populated(ledger: Ledger) -> None:
     """At least one row in every table that keeps what it has."""
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
     ledger.send(agent.id, "hello", actor=LEAD, key=f"message to {agent.id}")
-    ledger.mint_token(Role.VIEWER, "v", actor=OPERATOR)
+    ledger.mint_token(Role.VIEWER, f"for {agent.id}", actor=OPERATOR)
     ticket = started(ledger, mode=Mode.AUTONOMOUS)
     declared(ledger, ticket)
     judged(ledger, ticket, Outcome.INCONCLUSIVE)

@@ -1,4 +1,4 @@
-"""Kill -9 of those who write, and of the server: what was acknowledged stays, and nothing is half done."""
+"""Kill -9 of those who write, and of the server: what was acknowledged stays, all or nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.record.lives import S
 from tests.record.torture_truth import check_story, check_truth, has_reached, stories
 from tests.record.torture_verbs import living
 from tests.record.torture_writer import Acknowledged, Nursery
-from truegreen.errors import Stale, Unavailable
+from truegreen.errors import Unavailable
 from truegreen.facts import Verdict
 from truegreen.model import Outcome, RunStatus
 from truegreen.record.ledger import Ledger, open_ledger
@@ -68,7 +68,7 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(store_url: str, tmp_p
     ledger = open_ledger(store_url)
     acknowledged: list[Acknowledged] = []
     with Nursery(store_url) as nursery:
-        for kill in range(KILLS[store_url.split(":")[0]] // 2):
+        for kill in range(KILLS[store_url.split(":", 1)[0]] // 2):
             writers = [nursery.writer(tmp_path / f"{kill}.{n}") for n in range(2)]
             for writer in writers:
                 writer.wait_for_note()
@@ -80,7 +80,7 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(store_url: str, tmp_p
             assert has_reached(ledger, new) == []
             check_truth(ledger, {task for task, _, _ in new})
             acknowledged += new
-    assert len(acknowledged) > KILLS[store_url.split(":")[0]]
+    assert len(acknowledged) > KILLS[store_url.split(":", 1)[0]]
     assert has_reached(ledger, acknowledged) == []
     ledger.close()
     ledger = open_ledger(store_url)
@@ -134,8 +134,9 @@ def test_a_crashed_postgres_server_loses_nothing_that_was_acknowledged(
         while not over.is_set():
             number += 4
             try:
-                for task in living(ledger, number):
-                    acknowledged.append((task.id, task.revision, task.status))
+                acknowledged.extend(
+                    (task.id, task.revision, task.status.value) for task in living(ledger, number)
+                )
             except Unavailable:
                 time.sleep(0.02)
             except BaseException as error:  # noqa: BLE001 - looked at by the test's thread
@@ -160,9 +161,7 @@ def test_a_crashed_postgres_server_loses_nothing_that_was_acknowledged(
     assert unexpected == []
     assert len(acknowledged) > 120
     assert has_reached(ledger, acknowledged) == []
-    check_converged(
-        ledger, {s.task.id for s in stories(ledger) if s.task.status is S.SUCCEEDED}
-    )
+    check_converged(ledger, {s.task.id for s in stories(ledger) if s.task.status is S.SUCCEEDED})
     ledger.close()
 
 
@@ -189,35 +188,4 @@ def test_verbs_and_reads_go_on_after_a_restart_however_many_connections_it_cut(
             assert ledger.counts()
         else:
             assert [task.revision for task in living(ledger, 0)] == [1, 3, 4, 6]
-    ledger.close()
-
-
-@pytest.mark.criterion("M07")
-def test_opening_and_closing_a_sqlite_store_never_makes_it_busy_for_a_reader(
-    sqlite_url: str,
-) -> None:
-    """The last one to close folds the log into the file, and holds it for that moment."""
-    open_ledger(sqlite_url).close()
-    trouble: list[BaseException] = []
-    deadline = time.monotonic() + 1.5
-
-    def visit() -> None:
-        try:
-            while time.monotonic() < deadline:
-                visitor = open_ledger(sqlite_url)
-                visitor.counts()
-                for _ in living(visitor, 3):
-                    visitor.page()
-                visitor.close()
-        except (Unavailable, Stale) as error:
-            trouble.append(error)
-
-    visitors = [threading.Thread(target=visit) for _ in range(3)]
-    for visitor in visitors:
-        visitor.start()
-    for visitor in visitors:
-        visitor.join()
-    assert trouble == []
-    ledger = open_ledger(sqlite_url)
-    check_truth(ledger)
     ledger.close()

@@ -29,9 +29,11 @@ PATIENCE = 15.0
 @pytest.fixture
 def wire(postgres_server: PostgresServer) -> Iterator[Wire]:
     """A wire to the shared server; its folder has a short name, as a socket's must."""
-    with tempfile.TemporaryDirectory(prefix="tgw-") as folder:
-        with Wire(postgres_server.home, Path(folder)) as wire:
-            yield wire
+    with (
+        tempfile.TemporaryDirectory(prefix="tgw-") as folder,
+        Wire(postgres_server.home, Path(folder)) as wire,
+    ):
+        yield wire
 
 
 @pytest.fixture
@@ -67,7 +69,9 @@ def census(ledger: Ledger) -> dict[str, int]:
 def growth(ledger: Ledger, before: dict[str, int]) -> dict[str, int]:
     """What has come since."""
     after = census(ledger)
-    return {table: after[table] - before[table] for table in TABLES if after[table] != before[table]}
+    return {
+        table: after[table] - before[table] for table in TABLES if after[table] != before[table]
+    }
 
 
 def effect(actor: Ledger, near: Ledger, verb: str) -> tuple[dict[str, int], Any, list[str]]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from tests.record.lives import OPERATOR, contract, opened
 from tests.record.torture_disk import FailingDisk
 from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import Trial, done, living, prepared
-from truegreen.errors import DiskFull, StoreBusy, StoreReadOnly, Unavailable
+from truegreen.errors import DiskFull, StoreBusy, StoreReadOnly, StoreUnreachable, Unavailable
 from truegreen.record import migrate
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.sqlite import SqliteStore
@@ -65,8 +65,10 @@ def on(disk: FailingDisk, path: Path) -> Iterator[Ledger]:
 def told(ledger: Ledger) -> Any:
     """All that is known about the tasks, without what depends on the clock or on chance."""
     return [
-        (story.task.status, story.task.fence, story.task.revision, story.task.verdict)
-        + (tuple(event.event for event in story.events), len(story.runs))
+        (
+            *(story.task.status, story.task.fence, story.task.revision, story.task.verdict),
+            *(tuple(event.event for event in story.events), len(story.runs)),
+        )
         for story in stories(ledger)
     ]
 
@@ -167,11 +169,8 @@ def test_a_disk_that_fails_while_a_store_is_made_leaves_one_that_can_be_made(roo
         place = room / f"at{call}"
         store = SqliteStore(f"sqlite://{place}/truegreen.db", vfs=disk.name)
         disk.break_at(call, apsw.FullError(NO_SPACE))
-        try:
+        with suppress(DiskFull, StoreUnreachable):
             migrate.ensure(store)
-        except Unavailable as error:
-            assert error.code in ("disk_full", "store_unreachable"), error.code
-            assert disk.failed
         broke = disk.failed
         disk.mend()
         store.close()
@@ -198,11 +197,14 @@ def test_a_store_that_may_not_grow_says_that_the_disk_is_full(room: Path) -> Non
     size = os.path.getsize(store.path) + os.path.getsize(store.path + "-wal")
     store.close()
     store.pages = size // 4096 + 1
-    answered = 0
-    with pytest.raises(DiskFull, match="nothing was written"):
-        for _ in range(2000):
+    answered, full = 0, ""
+    while not full and answered < 2000:
+        try:
             opened(ledger, goal="long " * 2000)
             answered += 1
+        except DiskFull as error:
+            full = error.message
+    assert "nothing was written" in full
     assert len(told(ledger)) == answered
     check_truth(ledger)
     store.close()
@@ -263,7 +265,7 @@ def visit(url: str) -> str:
     return "ok"
 
 
-# -- read-only, as somebody whom permissions bind ---------------------------------------------------
+# -- read-only, as somebody whom permissions bind ------------------------------------------------
 
 
 def as_nobody(what: str, folder: Path) -> str:

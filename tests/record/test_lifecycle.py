@@ -20,6 +20,7 @@ from truegreen.model import (
     ExitReason,
     Move,
     Outcome,
+    Role,
     TaskStatus,
 )
 from truegreen.record.lifecycle import (
@@ -28,6 +29,7 @@ from truegreen.record.lifecycle import (
     FINAL,
     SETTLED,
     TARGETS,
+    VERB_ROLES,
     Budget,
     Charge,
     Judged,
@@ -137,8 +139,11 @@ def test_blocked_can_be_unblocked_cancelled_or_terminated_and_nothing_else():
     }
 
 
+@pytest.mark.criterion("C03")
 def test_nothing_leads_out_of_blocked_by_itself():
     assert not [e for e in EDGES if e.automatic and TaskStatus.BLOCKED in e.sources]
+    for verbs in ("recover", "end"):
+        assert not {Role.SYSTEM, Role.AGENT, Role.JUDGE} & VERB_ROLES[verbs]
 
 
 @pytest.mark.parametrize("status", list(TaskStatus))

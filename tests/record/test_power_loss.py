@@ -65,7 +65,7 @@ def recorded(store: type[SqliteStore], folder: Path) -> Recorded:
     for number in range(LIVES):
         for task in living(ledger, number):
             disk.acknowledge()
-            acknowledged.append((len(disk.log), (task.id, task.revision, task.status)))
+            acknowledged.append((len(disk.log), (task.id, task.revision, task.status.value)))
     log = list(disk.log)
     ledger.close()
     return Recorded(log, acknowledged)

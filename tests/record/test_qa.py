@@ -65,9 +65,7 @@ def opinion(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome, **more: Any
     return finding(ledger, ticket, outcome, check="qa", kind="qa", reason="I looked", **more)
 
 
-def under_review(
-    ledger: Ledger, task: Task, agent: str | None = None
-) -> Ticket:
+def under_review(ledger: Ledger, task: Task, agent: str | None = None) -> Ticket:
     """The QA task's run."""
     (qa,) = [each for each in reviews(ledger, task) if each.settled_at is None]
     return ledger.start(qa.id, Start("qa", agent=agent, base_digest=BASE))
@@ -101,7 +99,7 @@ def test_a_task_that_waits_for_qa_is_not_green_anywhere(ledger: Ledger) -> None:
     run = ledger.run(ticket.run)[0]
     assert (run.verdict, run.cell) == (task.verdict, task.cell)
     assert all(count.cell is not Cell.TRUE_GREEN for count in ledger.counts())
-    assert all(cell is not Cell.TRUE_GREEN for cell, _, _ in ledger.ended_since(0))
+    assert all(ended.cell is not Cell.TRUE_GREEN for ended in ledger.ended_since(0))
 
 
 def test_a_long_title_still_fits(ledger: Ledger) -> None:
@@ -144,9 +142,8 @@ def test_no_way_into_green_goes_round_qa(ledger: Ledger, detail: ExitDetail) -> 
         ledger.judge(ticket, passed)
     with pytest.raises(Stale):
         ledger.settle(ticket)
+    mine = started(ledger)
     with pytest.raises(InvalidInput, match="not a QA review"):
-        # The author's own ticket is no reviewer's.
-        mine = started(ledger)
         ledger.record_qa(mine, opinion(ledger, ticket, F.PASSED))
     with pytest.raises((InvalidInput, Stale)):
         ledger.record_qa(ticket, opinion(ledger, ticket, F.PASSED))

@@ -1,7 +1,7 @@
 """Terminate against every other verb, and every ending against every other: the first one wins.
 
-The same race with a read and a write by id alone, on a schema without triggers, must bring terminated
-tasks back: it proves that this test would see it.
+The same race with a read and a write by id alone, on a schema without triggers, must bring
+terminated tasks back: it proves that this test would see it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from truegreen.contract import Budget
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import Ticket
 from truegreen.model import AgentStatus, ExitDetail, FindingOutcome, Outcome
-from truegreen.record.lifecycle import SETTLED
 from truegreen.record.ledger import Ledger, Overdue, open_ledger
+from truegreen.record.lifecycle import SETTLED
 from truegreen.record.migrate import migrations
 from truegreen.record.rows import Lease
 from truegreen.record.store import open_store
@@ -106,7 +106,7 @@ def test_no_verb_in_a_process_outlives_terminate(
     check_nothing_lives(ledger, {trial.task for trial in trials})
 
 
-# -- the control that must fail ---------------------------------------------------------------------
+# -- the control that must fail ------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_the_same_race_by_id_is_refused_by_the_triggers(
     check_truth(ledger)
 
 
-# -- starts -----------------------------------------------------------------------------------------
+# -- starts --------------------------------------------------------------------------------------
 
 
 def attempted(act: Callable[[], Any]) -> Any:
@@ -268,7 +268,7 @@ def test_claims_of_many_workers_share_the_queue_out_without_overlap(ledger: Ledg
     check_truth(ledger)
 
 
-# -- the first ending wins --------------------------------------------------------------------------
+# -- the first ending wins -----------------------------------------------------------------------
 
 
 def succeed(ledger: Ledger, ticket: Ticket) -> None:
@@ -369,7 +369,7 @@ def test_a_hundred_terminates_from_eight_threads_change_one_thing(ledger: Ledger
     check_truth(ledger)
 
 
-# -- families ---------------------------------------------------------------------------------------
+# -- families ------------------------------------------------------------------------------------
 
 
 @pytest.mark.criterion("G17")

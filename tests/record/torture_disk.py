@@ -1,8 +1,9 @@
 """Disks that remember and disks that fail: file layers for SQLite between it and the real one.
 
-A RecordingDisk logs every write, truncation and flush, so that any state after a power cut can be built:
-what was flushed is there, of everything later any part may be. A FailingDisk fails the n-th call.
+A RecordingDisk logs every write, truncation and flush, so that any state after a power cut can be
+built: what was flushed is there, of what came later any part may be. A FailingDisk fails at a call.
 """
+# ruff: noqa: N802 - apsw calls these methods by SQLite's names
 
 from __future__ import annotations
 
@@ -99,12 +100,12 @@ def _survivors(rest: list[Deed], dice: random.Random) -> Iterator[Deed]:
     for number, deed in enumerate(rest):
         if manner == "none" or (manner == "beginning" and number >= kept):
             continue
-        if manner in ("any", "torn") and dice.random() < 0.5:  # noqa: PLR2004 - a coin
+        if manner in ("any", "torn") and dice.random() < 0.5:
             continue
         if manner == "torn" and deed.kind == "write":
             sectors = range(0, len(deed.data), SECTOR)
             for start in sectors:
-                if dice.random() < 0.7:  # noqa: PLR2004 - most sectors of a torn page
+                if dice.random() < 0.7:
                     piece = deed.data[start : start + SECTOR]
                     yield deed._replace(offset=deed.offset + start, data=piece)
             continue

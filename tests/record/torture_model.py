@@ -1,4 +1,4 @@
-"""A tiny second truegreen: what each verb must answer, written by hand from the words of the design.
+"""A tiny second truegreen: what each verb must answer, written by hand from the design.
 
 It shares no table and no function with the real one; where they differ, one of them is wrong.
 """

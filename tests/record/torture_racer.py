@@ -1,7 +1,7 @@
 """A racer: a process that does one verb at an agreed instant and says when and how it ended.
 
-Orders come as JSON lines on standard input, answers go to standard output. All processes of a machine
-share the monotonic clock, so two racers meet within microseconds.
+Orders come as JSON lines on standard input, answers go to standard output. All processes of a
+machine share the monotonic clock, so two racers meet within microseconds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -86,7 +86,7 @@ class Racer:
         """What came of the last order."""
         return msgspec.json.decode(self._answers.readline(), type=list[Report])
 
-    def __enter__(self) -> Racer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -44,7 +44,10 @@ class Folded(NamedTuple):
 def stories(ledger: Ledger, only: set[str] | None = None) -> list[Story]:
     """Every task of a store, or the named ones."""
     with ledger.store.snapshot() as tx:
-        tasks = [read(Task, row) for row in tx.all("all_tasks", after=0, n=MANY)]
+        if only is None:
+            rows = tx.all("all_tasks", after=0, n=MANY)
+        else:
+            rows = [row[:-1] for row in (tx.one("task", id=task) for task in sorted(only)) if row]
         return [
             Story(
                 task,
@@ -54,8 +57,7 @@ def stories(ledger: Ledger, only: set[str] | None = None) -> list[Story]:
                     for row in tx.all("events_of_task", key=task.key, after=0, n=MANY)
                 ],
             )
-            for task in tasks
-            if only is None or task.id in only
+            for task in (read(Task, row) for row in rows)
         ]
 
 
@@ -85,7 +87,7 @@ def folds(events: list[Event]) -> list[Folded]:
 
 def check_story(story: Story) -> None:
     """One task: its events replay to its row, its chain is whole, its runs ended once."""
-    task, runs, events = story
+    task, events = story.task, story.events
     name = f"{task.id} ({task.status})"
     assert [event.revision for event in events] == list(range(1, task.revision + 1)), name
     state = folds(events)[-1]

@@ -51,8 +51,6 @@ class Trial(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-
-
 def sure(ticket: Ticket | None) -> Ticket:
     """The ticket that a trial of a run must have."""
     assert ticket is not None
@@ -82,6 +80,12 @@ def found(ledger: Ledger) -> Trial:
     ticket = sure(trial.ticket)
     ledger.record(ticket, [finding(ledger, ticket, FindingOutcome.PASSED)])
     return trial
+
+
+def assisted(ledger: Ledger) -> Trial:
+    """A running task that asks before it does something grave."""
+    ticket = started(ledger, mode=Mode.ASSISTED)
+    return Trial("", ticket.task, ticket)
 
 
 def half_ended(ledger: Ledger) -> Trial:
@@ -175,9 +179,7 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
     "claim_next": (at(S.QUEUED), _claim),
     "start_with_agent": (
         once_manned,
-        lambda book, t: book.start(
-            t.extra.split()[1], HOLDER._replace(agent=t.extra.split()[0])
-        ),
+        lambda book, t: book.start(t.extra.split()[1], HOLDER._replace(agent=t.extra.split()[0])),
     ),
     "seen": (at(S.RUNNING), lambda book, t: book.seen(sure(t.ticket))),
     "heartbeat": (at(S.RUNNING), lambda book, t: book.heartbeat(sure(t.ticket))),
@@ -210,7 +212,7 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
     ),
     "record_qa": (in_qa, lambda book, t: book.record_qa(sure(t.ticket), found_by(t))),
     "pause": (
-        lambda book: (lambda k: Trial("", k.task, k))(started(book, mode=Mode.ASSISTED)),
+        assisted,
         lambda book, t: book.checkpoint(sure(t.ticket), "push", actor=agent_of(sure(t.ticket))),
     ),
     "checkpoint": (
@@ -256,7 +258,7 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
 OTHERS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]]] = {
     "open": (
         lambda book: Trial("", opened(book).id),
-        lambda book, t: book.open(contract(), actor=OPERATOR),
+        lambda book, _: book.open(contract(), actor=OPERATOR),
     ),
     "register": (
         manned,

@@ -1,7 +1,7 @@
 """A wire between the ledger and PostgreSQL that reads along and can be cut at any statement.
 
-It follows the client's messages far enough to know which statement is about to run: simple queries by
-their text, prepared ones by the text that their name was given.
+It follows the client's messages far enough to know which statement is about to run: simple queries
+by their text, prepared ones by the text that their name was given.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ class Client:
     def messages(self, data: bytes) -> list[tuple[bytes, bytes]]:
         """Whole messages, and the statement that each one runs, if it runs one."""
         self.unread += data
-        found = []
+        found: list[tuple[bytes, bytes]] = []
         while True:
             head = 1 if self.greeted else 0
             if len(self.unread) < head + 4:
@@ -94,7 +94,7 @@ class Wire:
 
     def url(self, url: str) -> str:
         """The address of a database through the wire."""
-        database = url.split("///")[1].split("?")[0]
+        database = url.split("///", 1)[1].split("?", 1)[0]
         return f"postgresql:///{database}?host={self.folder}&user=postgres&sslmode=disable"
 
     def cut(self, plan: Cut, statement: int = 0) -> None:
@@ -106,7 +106,7 @@ class Wire:
         """Don't cut after all."""
         self._plan = None
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -153,9 +153,7 @@ class Wire:
             end.close()
 
     def _pass(self, waiting: selectors.BaseSelector, client: Client, *, from_near: bool) -> None:
-        source, target = (
-            (client.near, client.far) if from_near else (client.far, client.near)
-        )
+        source, target = (client.near, client.far) if from_near else (client.far, client.near)
         try:
             data = source.recv(65536)
             if data and not from_near:

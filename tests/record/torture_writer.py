@@ -1,7 +1,7 @@
 """Writers that get killed: a nursery forks them quickly, each lives lives and notes every answer.
 
-A note is one write() to a pipe after the verb has returned: what the kernel took before the kill is what
-was acknowledged. The nursery opens no store itself, so nothing crosses the fork.
+A note is one write() to a pipe after the verb has returned: what the kernel took before the kill is
+what was acknowledged. The nursery opens no store itself, so nothing crosses the fork.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -67,7 +67,7 @@ class Nursery:
         path.unlink()
         return Writer(int(self._answers.readline()), pipe)
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

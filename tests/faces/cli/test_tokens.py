@@ -39,9 +39,10 @@ def test_a_secret_is_printed_once_and_is_nowhere_else(
         ["events", "--json"],
         ["doctor", "--json"],
         ["list", "--json"],
-        ["token", "revoke", "tok_", "--json"],
+        ["token", "revoke", "tok_1", "--json"],
     ):
         again = tg(*words)
+        assert again.status == 0
         assert secret not in again.out + again.err
         assert secret.removeprefix("tg_lead_") not in again.out + again.err
     ledger = open_ledger(furnished.url)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class OutputLost(OSError):  # noqa: N818 - as in errors.py
+class OutputLost(OSError):
     """Standard output can't be written; whatever was asked for has been done."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from truegreen.contract import checked
+from truegreen.contract.reading import checked_word
 from truegreen.errors import (
     Forbidden,
     InvalidInput,
@@ -23,6 +24,7 @@ from truegreen.facts import Actor, Ticket
 from truegreen.model import AgentStatus, Disposition, Note, Role
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Desk, Entry
+from truegreen.record.ledger.runs import typed
 from truegreen.record.rows import Agent, Message, Token, read
 from truegreen.record.store import Tx
 
@@ -131,11 +133,12 @@ class Agents(Desk):
         self._may(actor, "mint")
         self._said("", actor)
         checked(name, "name", 200)
+        checked_word(role, "role", Role)
         if role is Role.SYSTEM:
             raise InvalidInput("system is truegreen itself; it has no token")
         if (role in _BOUND_ROLES) != (ticket is not None):
             raise InvalidInput(f"tokens for {' and '.join(_BOUND_ROLES)} are bound to a run")
-        if seconds is not None and not 0 < seconds <= LONGEST_TOKEN:
+        if seconds is not None and not 0 < typed(seconds, float) <= LONGEST_TOKEN:
             raise InvalidInput("a token lives for more than nothing and at most ten years")
         secret = f"tg_{role}_{base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
 

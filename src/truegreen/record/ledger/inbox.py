@@ -8,6 +8,7 @@ from truegreen.errors import InvalidInput, NotFound, Stale
 from truegreen.facts import Actor
 from truegreen.model import InboxState, Note
 from truegreen.record.ledger.desk import Desk, Entry
+from truegreen.record.ledger.runs import typed
 from truegreen.record.rows import InboxItem, Task, read
 from truegreen.record.store import Tx
 
@@ -23,7 +24,7 @@ class Inbox(Desk):
 
     def snooze(self, item_id: str, *, seconds: float, actor: Actor) -> InboxItem:
         """Put it off; it comes back by itself."""
-        if not 0 < seconds <= LONGEST_SNOOZE:
+        if not 0 < typed(seconds, float) <= LONGEST_SNOOZE:
             raise InvalidInput("snooze for more than nothing and at most 30 days")
         return self._handled(item_id, InboxState.SNOOZED, Entry(actor), seconds=seconds)
 

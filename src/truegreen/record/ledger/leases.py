@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from truegreen.contract import checked
 from truegreen.errors import InvalidInput, Stale, Terminated
 from truegreen.facts import SYSTEM, Actor, Exit, Ticket
 from truegreen.model import (
@@ -18,8 +19,9 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger.desk import Entry, Work, to_json
-from truegreen.record.ledger.runs import LEASE_SECONDS, Runs
+from truegreen.record.ledger.desk import Entry, Work
+from truegreen.record.ledger.reads import bounded
+from truegreen.record.ledger.runs import LEASE_SECONDS, Runs, as_json, microseconds
 from truegreen.record.rows import Lease, Task, read
 from truegreen.record.store import Tx
 
@@ -47,6 +49,8 @@ class Leases(Runs):
     ) -> None:
         """Renew the lease of a live run under its fence."""
         self._may(actor, "supervise")
+        lease = microseconds(lease_seconds)
+        kept = as_json(process, "process") if process else None
 
         def act(tx: Tx) -> Callable[[], None]:
             row = tx.one(
@@ -55,8 +59,8 @@ class Leases(Runs):
                 token=ticket.lease,
                 fence=ticket.fence,
                 boot=tx.boot,
-                process=to_json(process) if process else None,
-                expires_at=tx.lease_now + int(lease_seconds * 1e6),
+                process=kept,
+                expires_at=tx.lease_now + lease,
             )
             if row is None:
                 self._live(tx, ticket, actor)
@@ -68,7 +72,8 @@ class Leases(Runs):
     def overdue(self, *, limit: int = 1000) -> list[Overdue]:
         """Runs whose lease ran out: suspects, not yet lost."""
         with self._store.snapshot() as tx:
-            rows = tx.all("leases_that_ran_out", now=tx.lease_now, boot=tx.boot, n=limit)
+            n = bounded(limit)
+            rows = tx.all("leases_that_ran_out", now=tx.lease_now, boot=tx.boot, n=n)
         return [Overdue(r[-3], r[-4], TaskStatus(r[-2]), r[-1], read(Lease, r[:-4])) for r in rows]
 
     def lose(
@@ -102,6 +107,8 @@ class Leases(Runs):
         self, overdue: Overdue, *, holder: str, lease_seconds: float = LEASE_SECONDS
     ) -> Ticket:
         """Take over from a supervisor that fell silent; its lease token is worth nothing now."""
+        checked(holder, "holder", 200)
+        lease = microseconds(lease_seconds)
 
         def act(tx: Tx) -> Callable[[], Ticket]:
             work = self._silent(tx, overdue)
@@ -114,7 +121,7 @@ class Leases(Runs):
                 token=ticket.lease,
                 holder=holder,
                 boot=tx.boot,
-                expires_at=tx.lease_now + int(lease_seconds * 1e6),
+                expires_at=tx.lease_now + lease,
             )
             return lambda: ticket
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
+from unicodedata import ucd_3_2_0
 
+from truegreen.contract import checked
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
 from truegreen.model import AgentStatus, Cell, ExitReason, Mode, TaskStatus
 from truegreen.record.ids import ID_LENGTH
@@ -28,6 +31,7 @@ from truegreen.record.store import Tx
 
 PAGE = 50
 LONGEST_PAGE = 1000
+SEARCH_LIMIT = 10_000
 _NEWEST = 1 << 62
 _KINDS = {"tsk": "task", "run": "run", "agt": "agent", "tok": "token", "inb": "inbox"}
 
@@ -111,8 +115,11 @@ class Reads(Desk):
 
     def find(self, kind: str, given: str) -> str:
         """The whole id behind a unique beginning of one."""
-        beginning = given if given.startswith(f"{kind}_") else f"{kind}_{given}"
-        if not beginning.isascii() or not beginning.replace("_", "").isalnum():
+        if kind not in _KINDS:
+            raise InvalidInput(f"nothing has ids that begin with {kind!r}", allowed=tuple(_KINDS))
+        rest = given.removeprefix(f"{kind}_")
+        beginning = f"{kind}_{rest}"
+        if not rest.isascii() or not rest.replace("_", "").isalnum():
             raise InvalidInput(
                 f"{given!r} is not the id of a {_KINDS[kind]}, nor the beginning of one"
             )
@@ -161,8 +168,7 @@ class Reads(Desk):
         self, where: Filter = EVERYTHING, *, limit: int = PAGE, after: str | None = None
     ) -> Page:
         """Tasks by filters: silent failures first, then the newest."""
-        if not 1 <= limit <= LONGEST_PAGE:
-            raise InvalidInput(f"a page has between 1 and {LONGEST_PAGE} tasks, not {limit}")
+        bounded(limit)
         part, before = _cursor(after)
         found: list[tuple[int, Task]] = []
         with self._store.snapshot() as tx:
@@ -206,25 +212,25 @@ class Reads(Desk):
             row = tx.one("task", id=task_id)
             if row is None:
                 raise NotFound(f"no task {task_id}")
-            rows = tx.all("events_of_task", key=row[0], after=after, n=limit)
+            rows = tx.all("events_of_task", key=row[0], after=after, n=bounded(limit))
         return [Told(read(Event, r[:-1]), r[-1]) for r in rows]
 
     def feed(self, after: tuple[int, int] = (0, 0), *, limit: int = LONGEST_PAGE) -> list[Told]:
         """All events after (xact, key), in an order that no later commit can change."""
         with self._store.snapshot() as tx:
-            rows = tx.all("feed", after_xact=after[0], after_key=after[1], n=limit)
+            rows = tx.all("feed", after_xact=after[0], after_key=after[1], n=bounded(limit))
         return [Told(read(Event, r[:-1]), r[-1]) for r in rows]
 
     def latest_events(self, *, limit: int = PAGE) -> list[Told]:
         """The newest events, oldest of them first."""
         with self._store.snapshot() as tx:
-            rows = tx.all("latest_events", before=_NEWEST, n=limit)
+            rows = tx.all("latest_events", before=_NEWEST, n=bounded(limit))
         return [Told(read(Event, r[:-1]), r[-1]) for r in reversed(rows)]
 
     def house_events(self, *, after: int = 0, limit: int = LONGEST_PAGE) -> list[Told]:
         """Events that concern no task, oldest first."""
         with self._store.snapshot() as tx:
-            rows = tx.all("events_of_house", after=after, n=limit)
+            rows = tx.all("events_of_house", after=after, n=bounded(limit))
         return [Told(read(Event, r[:-1]), None) for r in rows]
 
     def agent(self, agent_id: str) -> Agent:
@@ -242,7 +248,7 @@ class Reads(Desk):
         query = "agents_page+filter_agent_status" if status else "agents_page"
         given = {"status": status} if status else {}
         with self._store.snapshot() as tx:
-            rows = tx.all(query, before=before, n=limit, **given)
+            rows = tx.all(query, before=before, n=bounded(limit), **given)
         return [read(Agent, row) for row in rows]
 
     def messages(
@@ -251,19 +257,36 @@ class Reads(Desk):
         """An agent's messages, oldest first."""
         key = self.agent(agent_id).key
         with self._store.snapshot() as tx:
-            rows = tx.all("messages_of_agent", agent_key=key, after=after, n=limit)
+            rows = tx.all("messages_of_agent", agent_key=key, after=after, n=bounded(limit))
         return [read(Message, row) for row in rows]
 
     def inbox(self, *, limit: int = PAGE) -> list[Waiting]:
         """What waits for a person, most urgent first."""
         with self._store.snapshot() as tx:
-            rows = tx.all("inbox_waiting", now=tx.now, n=limit)
+            rows = tx.all("inbox_waiting", now=tx.now, n=bounded(limit))
         return [Waiting(read(InboxItem, row[:-1]), row[-1]) for row in rows]
 
     def tokens(self) -> list[Token]:
         """Every token, never a secret."""
         with self._store.snapshot() as tx:
             return [read(Token, row) for row in tx.all("tokens_all")]
+
+
+def bounded(limit: int) -> int:
+    """How long a list may be."""
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"a page has between 1 and {LONGEST_PAGE} rows, not {limit}")
+    return limit
+
+
+def _words(text: str) -> str:
+    """Each word of a search in quotes, so that neither database finds operators among them.
+
+    Characters younger than both tokenizers know would split a quoted word, which SQLite refuses.
+    """
+    checked(text, "search", SEARCH_LIMIT)
+    known = "".join(" " if ucd_3_2_0.category(char) == "Cn" else char for char in text)
+    return " ".join(f'"{word}"' for word in re.findall(r"[^\W_]+", known))
 
 
 def _cursor(after: str | None) -> tuple[int, int]:
@@ -284,6 +307,10 @@ def _merged(tx: Tx, where: Filter, silent: str | None, before: int, limit: int) 
     """One indexed query per status, merged: newest first."""
     names = ("cell", "exit_reason", "role", "agent", "search")
     given = {name: getattr(where, name) for name in names if getattr(where, name) is not None}
+    if where.search is not None:
+        given["search"] = _words(where.search)
+        if not given["search"]:
+            return iter(())
     filters = [f"filter_{name}" for name in given] + ([silent] if silent else [])
     if not where.statuses:
         query = "+".join(["page", *filters])

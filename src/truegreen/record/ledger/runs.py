@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from truegreen.contract import checked
 from truegreen.errors import (
@@ -44,11 +46,16 @@ from truegreen.record.rows import Event, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 LEASE_SECONDS = 60.0
+LONGEST_LEASE = 366 * 86400.0
 EXTRA_LIMIT = 65536
+WORD_LIMIT = 200
 _EXITS = (
     *(Move.DECLARE, Move.FALL_SILENT, Move.BLOCK, Move.RETRY, Move.FAIL, Move.CANCEL),
     Note.END,
 )
+
+
+T = TypeVar("T")
 
 
 class Start(NamedTuple):
@@ -70,6 +77,7 @@ class Runs(Desk):
     ) -> Ticket:
         """Reserve a queued task: a new run under a higher fence and a fresh lease."""
         self._may(actor, "start")
+        _check_start(start)
 
         def act(tx: Tx) -> Callable[[], Ticket]:
             task = self._task(tx, task_id)
@@ -84,6 +92,7 @@ class Runs(Desk):
     def claim_next(self, start: Start, *, limit: int = 1, actor: Actor = SYSTEM) -> list[Ticket]:
         """Start up to `limit` queued tasks whose time has come, the most urgent first."""
         self._may(actor, "start")
+        _check_start(start)
 
         def act(tx: Tx) -> Callable[[], list[Ticket]]:
             ids = [row[0] for row in tx.all("ready", now=tx.now, n=limit)]
@@ -123,7 +132,7 @@ class Runs(Desk):
             agent_key=agent_key,
             isolation=start.isolation,
             base_digest=start.base_digest,
-            facts=to_json(dict(start.facts)),
+            facts=as_json(dict(start.facts), "facts"),
             now=tx.now,
         )
         tx.run(
@@ -132,7 +141,7 @@ class Runs(Desk):
             token=ticket.lease,
             holder=start.holder,
             boot=tx.boot,
-            expires_at=tx.lease_now + int(start.lease_seconds * 1e6),
+            expires_at=tx.lease_now + microseconds(start.lease_seconds),
         )
         return ticket
 
@@ -183,6 +192,8 @@ class Runs(Desk):
     ) -> Task:
         """Write down what the agent says about its work. It moves nothing; the first one wins."""
         self._may(actor, "declare")
+        self._said(claim.reason, actor)
+        _check_claim(claim)
 
         def act(tx: Tx) -> Callable[[], Task]:
             if self._done_before(tx, key, (Note.CLAIM,), ticket.task):
@@ -204,10 +215,10 @@ class Runs(Desk):
             task_key=work.task.key,
             run_key=work.run.key,
             kind=claim.kind,
-            reason=checked(claim.reason, "reason", REASON_LIMIT),
+            reason=claim.reason,
             statements=to_json(claim.statements),
-            extra=checked(to_json(claim.extra), "further fields of the claim", EXTRA_LIMIT),
-            source=checked(claim.source, "source", 100),
+            extra=to_json(claim.extra),
+            source=claim.source,
             now=tx.now,
         )
         return row is not None
@@ -220,7 +231,8 @@ class Runs(Desk):
         if budget not in ("reentries", "check_errors"):
             message = f"no budget {budget!r} of a run"
             raise InvalidInput(message, allowed=("reentries", "check_errors"))
-        if limit < 1:
+        checked(subject, "subject", 200)
+        if typed(limit, int) < 1:
             raise BudgetSpent(f"{ticket.run} has no {budget} at all", limit=limit)
 
         def act(tx: Tx) -> Callable[[], tuple[int, int]]:
@@ -258,6 +270,8 @@ class Runs(Desk):
         """
         self._may(actor, "supervise")
         _check_exit(ended)
+        if claim:
+            _check_claim(claim)
 
         def act(tx: Tx) -> Callable[[], tuple[Task, bool]]:
             if self._done_before(tx, key, _EXITS, ticket.task):
@@ -383,7 +397,52 @@ class Runs(Desk):
             raise Stale(message, stale="run", exit_reason=run.exit_reason)
 
 
+def typed(value: T, kind: Any = None) -> T:
+    """The value itself, if its fields are what their types say and a store can keep them."""
+    try:
+        plain = msgspec.to_builtins(value)
+        msgspec.convert(plain, kind or type(value))
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{type(value).__name__.lower()}: {error}") from None
+    for name, field in (plain if isinstance(plain, dict) else {"number": plain}).items():
+        if isinstance(field, int) and not -(1 << 62) < field < 1 << 62:
+            raise InvalidInput(f"{name}: {field} is out of range")
+    return value
+
+
+def as_json(value: object, what: str, limit: int = EXTRA_LIMIT) -> str:
+    """JSON as it stands in the store, if it can be written and is no longer than this."""
+    try:
+        return checked(to_json(value), what, limit)
+    except (UnicodeEncodeError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{what}: can't be kept as JSON ({error})") from None
+
+
+def microseconds(seconds: float) -> int:
+    """How long a lease is; a negative one has run out before it began."""
+    if not abs(typed(seconds, float)) <= LONGEST_LEASE:
+        raise InvalidInput(f"a lease lasts at most {LONGEST_LEASE:.0f} s, not {seconds}")
+    return int(seconds * 1e6)
+
+
+def _check_start(start: Start) -> None:
+    checked(start.holder, "holder", 200)
+    checked(start.isolation, "isolation", 100)
+    checked(start.base_digest, "base digest", WORD_LIMIT)
+    as_json(dict(start.facts), "facts")
+    microseconds(start.lease_seconds)
+
+
+def _check_claim(claim: Claim) -> None:
+    typed(claim)
+    checked(claim.reason, "reason", REASON_LIMIT)
+    checked(claim.source, "source", 100)
+    as_json(claim.statements, "statements of the claim")
+    as_json(claim.extra, "further fields of the claim")
+
+
 def _check_exit(ended: Exit) -> None:
+    typed(ended)
     if PARENT[ended.detail] is not ended.reason:
         message = f"{ended.detail} belongs to {PARENT[ended.detail]}, not to {ended.reason}"
         raise InvalidInput(message, allowed=(PARENT[ended.detail],))
@@ -391,6 +450,7 @@ def _check_exit(ended: Exit) -> None:
         message = f"{ended.status} is not how a run ends"
         raise InvalidInput(message, allowed=tuple(s for s, look in RUNS.items() if look.ended))
     checked(ended.message, "message", REASON_LIMIT)
+    checked(ended.digest, "digest", WORD_LIMIT)
 
 
 def _first_verdict(step: Step, detail: ExitDetail) -> Outcome:

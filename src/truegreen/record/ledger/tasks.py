@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from truegreen.contract import Contract, contract_digest
+from truegreen.contract.reading import checked_word
 from truegreen.errors import BudgetSpent, InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus, cell_of
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Desk, Entry, Link
+from truegreen.record.ledger.runs import typed
 from truegreen.record.lifecycle import TARGETS, decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Hit, Tx
@@ -117,6 +119,9 @@ class Tasks(Desk):
         self, task_id: str, move: Move, entry: Entry, mode: Mode | None, more: int
     ) -> Task:
         self._may(entry.actor, "recover")
+        if mode is not None:
+            checked_word(mode, "mode", Mode)
+        typed(more, int)
         self._needed(entry.reason, entry.actor)
 
         def act(tx: Tx) -> Callable[[], Task]:

@@ -6,7 +6,6 @@ that they don't carry.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,6 +35,7 @@ from truegreen.record.ledger.desk import (
     to_json,
 )
 from truegreen.record.ledger.endings import Endings
+from truegreen.record.ledger.runs import WORD_LIMIT, as_json, typed
 from truegreen.record.ledger.tasks import Tasks
 from truegreen.record.lifecycle import Judged, Step, after_rejection, after_verdict, decide
 from truegreen.record.rows import Agent, FindingRow, Task, read
@@ -56,10 +56,13 @@ class Verdicts(Tasks, Endings):
     ) -> list[str]:
         """Write down what checks found about a run; says the findings' ids."""
         self._may(actor, "find")
+        self._said("", actor)
         _check_judge(actor, ticket)
         found = list(findings)
         if not 0 < len(found) <= _MOST_FINDINGS:
             raise InvalidInput(f"between 1 and {_MOST_FINDINGS} findings at once, not {len(found)}")
+        for finding in found:
+            _check_finding(finding)
 
         def act(tx: Tx) -> Callable[[], list[str]]:
             work = self._held(tx, ticket, actor)
@@ -73,14 +76,6 @@ class Verdicts(Tasks, Endings):
 
     def _find(self, tx: Tx, work: Work, finding: Finding) -> str:
         _check_fresh(work, finding)
-        if finding.judge == finding.judged:
-            raise Forbidden(f"{finding.judge} can't judge its own work")
-        if finding.score is not None and not (
-            math.isfinite(finding.score) and 0 <= finding.score <= 1
-        ):
-            raise InvalidInput(
-                f"{finding.check}: a score lies between 0 and 1, not {finding.score}"
-            )
         finding_id = new_id("fnd", tx.now)
         tx.run(
             "insert_finding",
@@ -88,19 +83,19 @@ class Verdicts(Tasks, Endings):
             task_key=work.task.key,
             run_key=work.run.key,
             phase=finding.phase,
-            check_name=checked(finding.check, "check", 200),
-            kind=checked(finding.kind, "kind", 100),
+            check_name=finding.check,
+            kind=finding.kind,
             outcome=finding.outcome,
             before=finding.before,
             level=finding.level,
             score=finding.score,
             counts=to_json(finding.counts),
-            reason=checked(finding.reason, "reason", REASON_LIMIT),
-            evidence=checked(to_json(finding.evidence), "evidence", EVIDENCE_LIMIT),
+            reason=finding.reason,
+            evidence=to_json(finding.evidence),
             digest=finding.digest,
             contract_digest=finding.contract_digest,
-            judge=checked(finding.judge, "judge", 200),
-            judged=checked(finding.judged, "judged", 200),
+            judge=finding.judge,
+            judged=finding.judged,
             isolation=finding.isolation,
             duration_us=finding.duration_us,
             binding=int(finding.binding),
@@ -113,6 +108,9 @@ class Verdicts(Tasks, Endings):
     ) -> Task:
         """Conclude a run. Green needs findings that carry it; the rest is a person's, or red."""
         self._may(actor, "judge")
+        typed(verdict)
+        checked(verdict.digest, "digest", WORD_LIMIT)
+        checked(verdict.contract_digest, "contract_digest", WORD_LIMIT)
         reason = checked(verdict.reason, "reason", REASON_LIMIT)
 
         def act(tx: Tx) -> Callable[[], Task]:
@@ -213,9 +211,11 @@ class Verdicts(Tasks, Endings):
     def record_qa(self, ticket: Ticket, finding: Finding, *, actor: Actor = SYSTEM) -> Task:
         """A QA agent's verdict about the task that it reviewed; `ticket` is the QA run's own."""
         self._may(actor, "find")
+        self._said("", actor)
         _check_judge(actor, ticket)
         if not finding.binding or finding.phase is Phase.BASELINE:
             raise InvalidInput("a QA verdict binds, and is about what the run left")
+        _check_finding(finding)
 
         def act(tx: Tx) -> Callable[[], Task]:
             review = self._held(tx, ticket, actor)
@@ -328,6 +328,19 @@ def _check_fresh(work: Work, given: Finding | Verdict) -> None:
     if given.contract_digest != work.task.contract_digest:
         message = f"another contract: {given.contract_digest}, not {work.task.contract_digest}"
         raise Stale(message, stale="contract", current=work.task.contract_digest)
+
+
+def _check_finding(finding: Finding) -> None:
+    typed(finding)
+    if finding.judge == finding.judged:
+        raise Forbidden(f"{finding.judge} can't judge its own work")
+    if finding.score is not None and not 0 <= finding.score <= 1:  # NaN is not between them
+        raise InvalidInput(f"{finding.check}: a score lies between 0 and 1, not {finding.score}")
+    for what in ("check", "kind", "judge", "judged", "isolation", "digest", "contract_digest"):
+        checked(getattr(finding, what), what, WORD_LIMIT)
+    checked(finding.reason, "reason", REASON_LIMIT)
+    as_json(finding.counts, "counts")
+    as_json(finding.evidence, "evidence", EVIDENCE_LIMIT)
 
 
 def _check_judge(actor: Actor, ticket: Ticket) -> None:

@@ -1,0 +1,145 @@
+"""The documents that the command line and HTTP share."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.faces.conftest import furnish
+from tests.record.lives import OPERATOR, brought, declared, ended, judged, started
+from truegreen.contract import Budget
+from truegreen.errors import NotFound
+from truegreen.faces.axes import axes
+from truegreen.faces.documents import (
+    agent_document,
+    badges,
+    brief_document,
+    encoded,
+    error_document,
+    event_document,
+    inbox_document,
+    matrix_document,
+    next_steps,
+    page_document,
+    task_document,
+    token_document,
+)
+from truegreen.model import CELLS, Cell, ExitDetail, Light, Outcome, Role, TaskStatus
+from truegreen.record.ledger import Ledger
+from truegreen.record.lifecycle import allowed
+
+COMMAND_OF = {
+    "approve": "resume",
+    "reject": "block",
+    "unblock": "unblock",
+    "retry": "reopen",
+    "cancel": "cancel",
+    "terminate": "terminate",
+}
+
+
+def test_every_document_is_json_in_every_status(ledger: Ledger):
+    tasks = furnish(ledger)
+    for task in tasks.values():
+        dossier = ledger.dossier(task)
+        document = json.loads(encoded(task_document(dossier, ledger.events(task))))
+        brief = json.loads(encoded(brief_document(dossier.task)))
+        shared = brief.keys() & document.keys() - {"budget", "verdict"}
+        assert {key: brief[key] for key in shared} == {key: document[key] for key in shared}
+        assert brief["verdict"]["outcome"] == dossier.task.verdict
+        assert len(axes(dossier)) == 2
+    page = ledger.page(limit=3)
+    document = json.loads(
+        encoded(page_document(page, ledger.verdicts(page.tasks), ledger.counts()))
+    )
+    assert len(document["tasks"]) == 3
+    assert document["after"] == page.after
+    for told in ledger.latest_events():
+        assert json.loads(encoded(event_document(told)))["id"] == told.event.id
+    for agent in ledger.agents():
+        assert json.loads(encoded(agent_document(agent)))["id"] == agent.id
+    for waiting in ledger.inbox():
+        assert json.loads(encoded(inbox_document(waiting)))["task"] == waiting.task
+
+
+def test_the_matrix_counts_every_task_once(ledger: Ledger):
+    furnish(ledger)
+    document = matrix_document(ledger.counts())
+    pages = ledger.page(limit=1000).tasks
+    assert document["total"] == sum(document["task_status"].values()) == len(pages)
+    by_cell = {entry["cell"]: entry["tasks"] for entry in document["cells"]}
+    assert by_cell == {cell: sum(task.cell is cell for task in pages) for cell in Cell}
+    assert document["silent_failures"] == by_cell[Cell.SILENT_FAILURE] == 1
+
+
+def test_no_cell_but_a_passed_one_is_green():
+    document = matrix_document([])
+    lights = {entry["cell"]: entry["light"] for entry in document["cells"]}
+    green = {cell for cell, light in lights.items() if light == Light.GREEN}
+    assert green == {entry["cell"] for entry in document["matrix"] if entry["verdict"] == "passed"}
+    assert lights.keys() == set(CELLS)
+
+
+def test_a_token_document_has_no_secret(ledger: Ledger):
+    token, secret = ledger.mint_token(Role.VIEWER, "tv", actor=OPERATOR, seconds=10)
+    text = encoded(token_document(token, token.created_at)).decode()
+    assert secret not in text
+    assert token_document(token, token.created_at)["state"] == "active"
+    assert token_document(token, token.created_at + 10_000_000)["state"] == "expired"
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
+    task, _ = brought(ledger, status)
+    first, *rest = next_steps(task)
+    assert first == f"truegreen show {task.id}"
+    for step in rest:
+        verb = step.split()[1]
+        assert task.id in step
+        if verb in COMMAND_OF:
+            assert COMMAND_OF[verb] in allowed(status)
+
+
+def test_badges_stay_for_ever(ledger: Ledger):
+    ticket = started(ledger)
+    ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
+    rescued = judged(ledger, ticket, Outcome.PASSED)
+    assert badges(rescued) == ["rescued"]
+    ledger.terminate(rescued.id, actor=OPERATOR)
+    assert badges(ledger.task(rescued.id)) == ["rescued", "terminated"]
+    unverified = started(ledger)
+    declared(ledger, unverified)
+    assert badges(judged(ledger, unverified, Outcome.UNKNOWN)) == ["unverified"]
+
+
+def test_what_a_run_was_charged_is_in_the_budget(ledger: Ledger):
+    ticket = started(ledger, budget=Budget(reentries=4))
+    ledger.charge(ticket, "reentries", limit=4)
+    ledger.charge(ticket, "reentries", limit=4)
+    document = task_document(ledger.dossier(ticket.task), [])
+    assert document["budget"] == {
+        "attempts": [0, 3],
+        "qa_rounds": [0, 2],
+        "deferrals": [0, 3],
+        "reentries": [2, 4],
+        "check_errors": [0, 2],
+    }
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_json_says_the_same_and_nothing_in_it_acts_on_a_terminal(text: str):
+    line = encoded({"text": text})
+    assert json.loads(line) == {"text": text}
+    shown = line.decode().removesuffix("\n")
+    assert not any(c < " " or "\x7f" <= c <= "\x9f" or "\u202a" <= c <= "\u202e" for c in shown)
+    assert line.count(b"\n") == 1
+
+
+def test_an_error_document_is_short_and_always_json():
+    document = json.loads(encoded(error_document(NotFound("x" * 10_000 + "\udcff"))))
+    assert len(document["error"]["message"]) <= 2000
+    assert document["error"]["code"] == "not_found"
+    assert document["error"]["allowed"] == []
