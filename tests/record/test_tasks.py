@@ -184,7 +184,7 @@ def test_a_budget_stays_finite_whatever_is_granted(ledger: Ledger) -> None:
             task, _ = brought(ledger, status)
             verb = ledger.unblock if status is S.BLOCKED else ledger.retry
             too_much = more if more < 0 else max(more, 101 - task.attempts_max)
-            with pytest.raises(InvalidInput, match="between 1 and 100|out of range"):
+            with pytest.raises(InvalidInput, match=r"between 1 and 100|out of range"):
                 verb(task.id, actor=OPERATOR, reason="x", more_attempts=too_much)
             assert ledger.task(task.id) == task
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SOCKET = ".s.PGSQL.5432"
-LATE_BY = 0.15
+LATE_BY = 0.06
 
 
 class Cut(Enum):
