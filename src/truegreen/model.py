@@ -157,6 +157,21 @@ PARENT: dict[ExitDetail, ExitReason] = {
     detail: reason for reason, details in DETAILS.items() for detail in details
 }
 
+ENDS: dict[ExitReason, tuple[RunStatus, ...]] = {
+    ExitReason.DONE: (RunStatus.EXITED,),
+    ExitReason.MAX_ITERATIONS: (RunStatus.CAPPED,),
+    ExitReason.BLOCKED: (
+        RunStatus.EXITED,
+        RunStatus.CRASHED,
+        RunStatus.STOPPED,
+        RunStatus.LOST,
+    ),
+    ExitReason.FATAL_ERROR: (RunStatus.CRASHED, RunStatus.LOST, RunStatus.MISSED),
+    ExitReason.USER_CANCELLED: (RunStatus.STOPPED, RunStatus.TERMINATED),
+    ExitReason.UNKNOWN: (RunStatus.EXITED, RunStatus.CRASHED, RunStatus.MISSED),
+}
+"""How a run may have ended for each reason: a cap is never green, a crash never done."""
+
 HINDERED = frozenset(
     {
         ExitDetail.PERMISSION_DENIED,

@@ -339,9 +339,8 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         f"{name} = NULL" for name in ("exit_reason", "exit_detail", "ended_at", "ended_by", "cell")
     )
     changes = (
-        "exit_reason = 'fatal_error', exit_detail = 'oom'",
+        "status = 'crashed', exit_reason = 'fatal_error', exit_detail = 'oom'",
         "exit_detail = 'noop'",
-        "status = 'crashed'",
         "exit_code = 7",
         "signal = 9",
         "ended_by = 'operator'",
@@ -351,6 +350,23 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         f"status = 'running', {emptied}",
     )
     return [[f"UPDATE runs SET {each} WHERE key = {run.key}"] for each in changes]
+
+
+@attack("runs_kept", "a run passes only with its task")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    ticket = started(ledger)
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.FAILED)
+    run = run_of(ledger, ticket)
+    return [[f"UPDATE runs SET verdict = 'passed' WHERE key = {run.key}"]]
+
+
+@attack("charges_kept", "what was charged stays charged")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    ticket = started(ledger)
+    ledger.charge(ticket, "reentries", limit=5)
+    changes = ("used = used - 1", "used_max = 99", "subject = 'x'", "budget = 'check_errors'")
+    return [[f"UPDATE charges SET {each}"] for each in changes]
 
 
 # -- agents, messages, tokens -------------------------------------------------------------------
@@ -392,6 +408,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "name": "'b'",
         "definition": "'sha256:1'",
         "parent_key": str(agent.key),
+        "registered_by": "'operator:eve'",
         "created_at": "created_at + 1",
     }
     return [[f"UPDATE agents SET {n} = {v} WHERE key = {agent.key}"] for n, v in frozen.items()]
@@ -404,6 +421,23 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ledger.terminate_agent(agent.id, actor=OPERATOR)
     (key,) = raw.do("SELECT key FROM messages")[0]
     return [[raw.copied("messages", key, key=1000, id="'msg_raw'")]]
+
+
+@attack("messages_kept", "a message stays as it was sent")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
+    ledger.send(agent.id, "hello", actor=LEAD)
+    changes = ("body = 'another'", "sender = 'operator:eve'", "at = at + 1", "id = 'msg_raw'")
+    return [[f"UPDATE messages SET {each}"] for each in changes]
+
+
+@attack("inbox_kept", "a resolved item stays resolved, and keeps its cause")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    brought(ledger, S.BLOCKED)
+    item = ledger.inbox()[0].item.id
+    ledger.resolve(item, outcome="seen to", actor=OPERATOR)
+    changes = ("state = 'open', outcome = NULL", "cause = 'x'", "outcome = 'another'")
+    return [[f"UPDATE inbox SET {each} WHERE id = '{item}'"] for each in changes]
 
 
 @attack("tokens_kept", "a token can only be revoked, once")
@@ -435,7 +469,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 # -- what is kept -------------------------------------------------------------------------------
 
-KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals")
+KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges")
 APPENDED = ("events", "claims", "findings")
 
 
@@ -445,6 +479,7 @@ def populated(ledger: Ledger) -> None:
     ledger.send(agent.id, "hello", actor=LEAD, key=f"message to {agent.id}")
     ledger.mint_token(Role.VIEWER, f"for {agent.id}", actor=OPERATOR)
     ticket = started(ledger, mode=Mode.AUTONOMOUS)
+    ledger.charge(ticket, "reentries", limit=5)
     declared(ledger, ticket)
     judged(ledger, ticket, Outcome.INCONCLUSIVE)
     with pytest.raises(Stale):
@@ -555,7 +590,7 @@ def _replacing(table: str, *others: dict[str, object]) -> Callable[[Ledger, Raw]
 
 
 _ELSE: dict[str, tuple[dict[str, object], ...]] = {
-    "claims": (),
+    "claims": ({"key": 1000},),
     "findings": ({"key": 1000},),
     "agents": ({"key": 1000},),
     "messages": ({"key": 1000}, {"key": 1000, "id": "'msg_raw'"}),

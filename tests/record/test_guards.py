@@ -13,6 +13,7 @@ from tests.record.raw_attacks import APPENDED, ATTACKS, KEPT, new_task, populate
 from tests.record.raw_sql import Raw, RawRefused, event, fitting, raw_sql, written
 from truegreen.errors import Refused, Stale
 from truegreen.model import (
+    ENDS,
     DETAILS,
     AgentStatus,
     ExitDetail,
@@ -21,7 +22,7 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record import guards
+from truegreen.record import guards, triggers
 from truegreen.record.guards import GUARDS, IRREPLACEABLE, SEARCH, Guard
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.lifecycle import AGENT_EDGES, TARGETS
@@ -73,7 +74,7 @@ def without(guard: Guard, messages: set[str], monkeypatch: pytest.MonkeyPatch) -
     if not left:
         return gone
     monkeypatch.setattr(guards, "GUARDS", (guard._replace(rules=left),))
-    rendered = [each for each in guards.render_sqlite() if f"TRIGGER {guard.name} " in each]
+    rendered = [each for each in triggers.render_sqlite() if f"TRIGGER {guard.name} " in each]
     assert len(rendered) == 1
     return gone + rendered
 
@@ -209,7 +210,7 @@ def test_every_reason_takes_its_own_details_and_no_other(ledger: Ledger, raw: Ra
         (reason, detail)
         for reason, detail in itertools.product(ExitReason, ExitDetail)
         if raw.tried(
-            f"UPDATE runs SET status = 'exited', exit_reason = '{reason}',"
+            f"UPDATE runs SET status = '{ENDS[reason][0]}', exit_reason = '{reason}',"
             f" exit_detail = '{detail}', ended_by = 'agent', ended_at = 1, cell = 'stopped'"
             f" WHERE key = {key}"
         )
@@ -227,9 +228,11 @@ def test_a_reason_stands_exactly_where_the_run_has_ended(ledger: Ledger, raw: Ra
 
 def stands_where_it_should(raw: Raw, key: int, status: RunStatus) -> None:
     live = status in {"starting", "running", "paused"}
+    reason = next((reason for reason, ends in ENDS.items() if status in ends), ExitReason.DONE)
     update = f"UPDATE runs SET status = '{status}'"
     closed = (
-        f"{update}, exit_reason = 'done', exit_detail = 'completed', ended_by = 'agent',"
+        f"{update}, exit_reason = '{reason}', exit_detail = '{DETAILS[reason][0]}',"
+        " ended_by = 'agent',"
         f" ended_at = 1, cell = 'true_green' WHERE key = {key}"
     )
     assert (raw.tried(f"{update} WHERE key = {key}") is None) == live
@@ -237,6 +240,26 @@ def stands_where_it_should(raw: Raw, key: int, status: RunStatus) -> None:
     for part in ("ended_by = 'agent'", "ended_at = 1", "cell = 'true_green'"):
         if not live:
             assert raw.tried(closed.replace(f", {part}", "").replace(f" {part},", "")), part
+
+
+@pytest.mark.criterion("A05")
+def test_a_cap_is_never_a_green_or_red_run_and_a_crash_never_done(ledger: Ledger, raw: Raw):
+    key = run_of(ledger, brought(ledger, S.RUNNING)[1]).key
+    ways = {
+        "done": {"exited"},
+        "max_iterations": {"capped"},
+        "blocked": {"exited", "crashed", "stopped", "lost"},
+        "fatal_error": {"crashed", "lost", "missed"},
+        "user_cancelled": {"stopped", "terminated"},
+        "unknown": {"exited", "crashed", "missed"},
+    }
+    for reason, status in itertools.product(ExitReason, RunStatus):
+        said = raw.tried(
+            f"UPDATE runs SET status = '{status}', exit_reason = '{reason}',"
+            f" exit_detail = '{DETAILS[reason][0]}', ended_by = 'agent', ended_at = 1,"
+            f" cell = 'stopped' WHERE key = {key}"
+        )
+        assert (said is None) == (status in ways[reason]), (reason, status)
 
 
 @pytest.mark.criterion("B05")
@@ -373,7 +396,6 @@ def test_a_task_that_was_blocked_by_raw_sql_can_be_unblocked_by_the_ledger(
     assert started(ledger, task.id).task == task.id
 
 
-@pytest.mark.xfail(strict=True, reason="the run of a task that is blocked by hand stays live")
 def test_a_running_task_that_was_blocked_by_raw_sql_can_run_again(ledger: Ledger, raw: Raw):
     task, _ = brought(ledger, S.RUNNING)
     raw.do(written(task, **BLOCK))
@@ -458,9 +480,6 @@ def test_a_second_live_run_of_a_task_is_refused(ledger: Ledger, raw: Raw):
     assert raw.tried(second)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="insert_claim leans on ON CONFLICT, so no trigger may refuse"
-)
 def test_a_second_claim_replaces_no_first(sqlite: tuple[Ledger, Raw]):
     ledger, raw = sqlite
     populated(ledger)

@@ -21,8 +21,8 @@ from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
 from truegreen.contract import Budget, Qa
 from truegreen.errors import Refused, TruegreenError
-from truegreen.facts import Ticket
-from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome
+from truegreen.facts import SYSTEM, Actor, Ticket
+from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, Role
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.lifecycle import FINAL, TARGETS
 from truegreen.record.lifecycle import SETTLED as REAL_SETTLED
@@ -193,10 +193,13 @@ class History(RuleBasedStateMachine):
     def record(self, turn: Turn) -> None:
         outcome = turn.data.draw(st.sampled_from(["passed"] * 4 + ["failed", "inconclusive"]))
 
-        def find(book: Ledger, ticket: Ticket, trial: Trial) -> Any:
-            return book.record(ticket, [found_by(trial, FindingOutcome(outcome))])
+        judge = turn.data.draw(st.booleans())  # one may speak without the supervisor's lease
 
-        self.shown(turn, find, lambda m, p: m.record(p, outcome))
+        def find(book: Ledger, ticket: Ticket, trial: Trial) -> Any:
+            actor = Actor(Role.JUDGE, "judge", ticket.run, ticket.fence) if judge else SYSTEM
+            return book.record(ticket, [found_by(trial, FindingOutcome(outcome))], actor=actor)
+
+        self.shown(turn, find, lambda m, p: m.record(p, outcome, by_judge=judge))
 
     def judge(self, turn: Turn) -> None:
         outcome = turn.data.draw(st.sampled_from(["passed", "passed", "failed", "inconclusive"]))
@@ -273,7 +276,7 @@ VERBS: dict[str, Verb] = {
 }
 _CHECKS = ("record", "record", "record", "judge", "judge", "judge", "adopt", "retry", "review")
 SENSIBLE: dict[str, tuple[str, ...]] = {
-    "queued": ("start",) * 9 + ("cancel", "terminate"),
+    "queued": ("start",) * 9 + ("cancel", "terminate", "record"),
     "running": (
         *("end_run",) * 5,
         *("seen", "heartbeat", "declare", "charge", "settle", "settle", "checkpoint", "lose"),
@@ -284,8 +287,8 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
     "failed_pending_eval": _CHECKS,
     "needs_review": ("review", "review", "review", "retry", "cancel"),
     "blocked": ("unblock", "unblock", "unblock", "cancel", "terminate"),
-    "succeeded": ("retry", "retry", "terminate", "review"),
-    "failed": ("retry", "retry", "retry", "terminate"),
+    "succeeded": ("retry", "retry", "terminate", "review", "record"),
+    "failed": ("retry", "retry", "retry", "terminate", "record"),
     "canceled": ("retry", "retry", "cancel", "terminate"),
     "terminated": tuple(VERBS),
 }

@@ -233,9 +233,11 @@ def test_a_single_attempt_is_the_last():
 
 @pytest.mark.criterion("B21")
 def test_retry_is_chosen_by_reason_or_by_detail_and_never_for_blocked_or_cancelled():
-    for word in ("fatal_error", "auth_invalid"):
-        chosen = POLICY._replace(retry=frozenset({word}))
-        assert leads_to(ExitDetail.AUTH_INVALID, chosen).move is Move.RETRY
+    by_reason = POLICY._replace(retry=frozenset({"fatal_error"}))
+    assert leads_to(ExitDetail.OOM, by_reason).move is Move.RETRY
+    assert leads_to(ExitDetail.AUTH_INVALID, by_reason).move is Move.FAIL
+    by_detail = POLICY._replace(retry=frozenset({"auth_invalid"}))
+    assert leads_to(ExitDetail.AUTH_INVALID, by_detail).move is Move.RETRY
     assert leads_to(ExitDetail.OOM, POLICY._replace(retry=frozenset())).move is Move.FAIL
     for reason in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED):
         for word in (reason, *DETAILS[reason]):

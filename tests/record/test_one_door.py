@@ -36,10 +36,11 @@ WRITERS = {
     "claims": {"insert_claim"},
     "findings": {"insert_finding"},
     "agents": {"insert_agent", "write_agent", "terminate_agent"},
-    "tokens": {"insert_token", "revoke_token", "revoke_tokens_of_task"},
+    "tokens": {"insert_token", "revoke_token", "revoke_tokens_of_task", "revoke_tokens_of_agent"},
 }
 SQL_ROOMS = {
-    "record/guards.py",  # triggers
+    "record/guards.py",  # the rules and effects of the triggers
+    "record/triggers.py",  # the triggers themselves
     "record/migrate.py",  # the schema's own bookkeeping
     "record/sqlite.py",  # the drivers
     "record/postgres.py",

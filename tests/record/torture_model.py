@@ -194,8 +194,8 @@ class ModelTask:
             raise No("not_running")
         self.follow(run.exit)
 
-    def record(self, ticket: Pass, outcome: str) -> None:
-        run = self.held(ticket)
+    def record(self, ticket: Pass, outcome: str, *, by_judge: bool) -> None:
+        run = self.held(ticket, by_agent=by_judge)
         if not run.exit:
             raise No("stale")  # it has left no tree yet
         run.found.append(outcome)

@@ -120,9 +120,9 @@ def in_qa(ledger: Ledger) -> Trial:
     task, _ = brought(ledger, S.PENDING_QA)
     with ledger.store.snapshot() as tx:
         (review,) = [key for (key,) in tx.all("unsettled_children", key=task.key)]
-        row = tx.one("task_id", key=review)
+        row = tx.one("task_locked_by_key", key=review)
     assert row
-    return Trial("", task.id, ledger.start(row[0], HOLDER))
+    return Trial("", task.id, ledger.start(row[1], HOLDER))
 
 
 def waiting(ledger: Ledger) -> Trial:

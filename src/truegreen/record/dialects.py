@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from truegreen import model
-from truegreen.model import PARENT, RUNS, Move, Note, TaskStatus
+from truegreen.model import ENDS, PARENT, RUNS, Move, Note, TaskStatus
 from truegreen.record.lifecycle import AGENT_EDGES, EDGES, SETTLED, TARGETS
 
 Among = Callable[[str, Iterable[str]], str]
@@ -62,6 +62,10 @@ def _rules(among: Among) -> dict[str, object]:
         "legal_step": among("OLD.status || '>' || NEW.status", _STEPS),
         "legal_agent_step": among("OLD.status || '>' || NEW.status", _AGENT_STEPS),
         "legal_edge": among("NEW.event || ':' || NEW.from_status || '>' || NEW.to_status", _EDGES),
+        "run_ends": among(
+            "exit_reason || '/' || status",
+            (f"{reason}/{status}" for reason, statuses in ENDS.items() for status in statuses),
+        ),
         "exit_pair": f"(exit_reason IS NULL) = (exit_detail IS NULL) AND {pairs}",
         "exit_fits_status": (
             "CASE status"

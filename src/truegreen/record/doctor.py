@@ -96,24 +96,39 @@ def _next_status(line: _Line, event: Event) -> TaskStatus | None:
 
 def _chains(store: Store) -> Iterator[tuple[Task | None, list[Event]]]:
     """Each task with its whole chain, then the house's own."""
+    events = _events(store)
+    upcoming = next(events, None)
     after = 0
     while rows := _page(store, "all_tasks", after=after):
         for row in rows:
             task = read(Task, row)
-            yield task, _events(store, "events_of_task", key=task.key)
+            chain = []
+            while upcoming and (upcoming.task_key or 0) <= task.key:
+                if upcoming.task_key == task.key:
+                    chain.append(upcoming)
+                upcoming = next(events, None)
+            yield task, chain
             after = task.key
-    yield None, _events(store, "events_of_house")
+    yield None, list(_house(store))
 
 
-def _events(store: Store, query: str, **where: int) -> list[Event]:
-    events: list[Event] = []
-    after = 0
-    while rows := _page(store, query, after=after, **where):
-        events += [read(Event, row[:-1]) for row in rows]
-        after = events[-1].revision
-        if len(rows) < _PAGE:
-            break
-    return events
+def _events(store: Store) -> Iterator[Event]:
+    """Every event of every task, chain by chain; one that lost its task is passed over."""
+    task, revision = 0, 0
+    while rows := _page(store, "chains", after_task=task, after=revision):
+        for row in rows:
+            event = read(Event, row)
+            task, revision = event.task_key or 0, event.revision
+            yield event
+
+
+def _house(store: Store) -> Iterator[Event]:
+    revision = 0
+    while rows := _page(store, "events_of_house", after=revision):
+        for row in rows:
+            event = read(Event, row[:-1])
+            revision = event.revision
+            yield event
 
 
 def _page(store: Store, query: str, **where: int) -> list[Row]:

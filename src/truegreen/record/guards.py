@@ -1,15 +1,13 @@
 """The database's own lock: CHECK lists and triggers, generated from the enums and the edge table.
 
 A rule is a condition under which a write is refused. Each is written once, in SQL that both
-databases read, and rendered for SQLite and for PostgreSQL. Nothing here talks to a database.
+databases read; `triggers.py` renders them. Nothing here talks to a database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-
-from truegreen.record.dialects import WORDS
 
 DATABASE_ACTOR = "system:database"
 """Who signs the one event that the database writes by itself."""
@@ -110,18 +108,10 @@ _TASKS = (
                 + _changed("status", "exit_reason", "exit_detail")
                 + ")) OR "
                 + _changed(
-                    *(
-                        "mode",
-                        "run_status",
-                        "verdict",
-                        "cell",
-                        "rescued",
-                        "overridden",
-                        "sealed_at",
-                    ),
-                    *("fence", "head", "attempt", "attempts", "attempts_max", "deferrals"),
-                    *("deferrals_max", "qa_rounds", "qa_rounds_max", "agent_key", "acceptance"),
-                    "settled_at",
+                    *("mode", "run_status", "verdict", "cell", "silent", "rescued", "overridden"),
+                    *("sealed_at", "settled_at", "fence", "head", "attempt", "acceptance"),
+                    *("attempts", "attempts_max", "deferrals", "deferrals_max", "qa_rounds"),
+                    *("qa_rounds_max", "agent_key"),
                 )
                 + ")",
                 "what is known about a task changes only with its event",
@@ -148,6 +138,20 @@ _TASKS = (
                 " OLD.revision + 1, {now}, 'warn', 'block', OLD.status, 'blocked',"
                 f" '{DATABASE_ACTOR}', 'blocked by raw SQL', OLD.fence, '{{{{}}}}')"
             ),
+            "DELETE FROM leases WHERE run_key IN (SELECT key FROM runs WHERE task_key = OLD.key)",
+            (
+                "UPDATE agents SET status = 'completed' WHERE status = 'in_progress' AND key IN"
+                " (SELECT agent_key FROM runs WHERE task_key = OLD.key AND exit_reason IS NULL)"
+            ),
+            (
+                "UPDATE runs SET status = 'stopped', exit_reason = NEW.exit_reason,"
+                " exit_detail = NEW.exit_detail, ended_by = 'operator', ended_at = {now},"
+                " cell = 'blocked' WHERE task_key = OLD.key AND exit_reason IS NULL"
+            ),
+            (
+                "UPDATE runs SET verdict = 'unknown', cell = 'blocked' WHERE task_key = OLD.key"
+                " AND attempt = OLD.attempt AND verdict = 'pending'"
+            ),
         ),
         when=_RAW_BLOCK,
     ),
@@ -155,7 +159,13 @@ _TASKS = (
         "tasks_blocked_counted",
         "tasks",
         "AFTER UPDATE",
-        effects=("UPDATE tasks SET revision = revision + 1 WHERE key = NEW.key",),
+        effects=(
+            (
+                "UPDATE tasks SET revision = revision + 1, cell = 'blocked', silent = 0,"
+                " verdict = 'unknown', settled_at = {now}, run_status = (SELECT status FROM runs"
+                " WHERE task_key = NEW.key AND attempt = NEW.attempt) WHERE key = NEW.key"
+            ),
+        ),
         when=_RAW_BLOCK,
     ),
 )
@@ -291,6 +301,24 @@ _RUNS = (
                 + ")",
                 "the first exit reason won; an ended run stays as it ended",
             ),
+            Rule(
+                "forbidden",
+                "NEW.verdict = 'passed' AND OLD.verdict <> 'passed' AND NOT EXISTS"
+                f" ({_THE_TASK} AND t.attempt = NEW.attempt AND t.verdict = 'passed')",
+                "a run passes only with its task",
+            ),
+        ),
+    ),
+    Guard(
+        "charges_kept",
+        "charges",
+        "BEFORE UPDATE",
+        (
+            Rule(
+                "forbidden",
+                _changed("run_key", "budget", "subject", "used_max") + " OR NEW.used < OLD.used",
+                "what was charged stays charged",
+            ),
         ),
     ),
 )
@@ -347,6 +375,33 @@ _PEOPLE = (
         ),
     ),
     Guard(
+        "messages_kept",
+        "messages",
+        "BEFORE UPDATE",
+        (
+            Rule(
+                "forbidden",
+                _changed("key", "id", "agent_key", "sender", "body", "idempotency_key", "at"),
+                "a message stays as it was sent",
+            ),
+        ),
+    ),
+    Guard(
+        "inbox_kept",
+        "inbox",
+        "BEFORE UPDATE",
+        (
+            Rule(
+                "forbidden",
+                _changed("key", "id", "cause", "created_at")
+                + " OR (OLD.state = 'resolved' AND ("
+                + _changed("state", "outcome", "times")
+                + "))",
+                "a resolved item stays resolved, and keeps its cause",
+            ),
+        ),
+    ),
+    Guard(
         "tokens_kept",
         "tokens",
         "BEFORE UPDATE",
@@ -370,8 +425,8 @@ def _append_only(table: str, moments: tuple[str, ...]) -> Iterator[Guard]:
         yield Guard(f"{table}_no_{moment.lower()}", table, f"BEFORE {moment}", (rule,))
 
 
-_KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals")
-_APPENDED = ("events", "claims", "findings")
+KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges")
+APPENDED = ("events", "claims", "findings")
 
 GUARDS: tuple[Guard, ...] = (
     *_TASKS,
@@ -379,8 +434,8 @@ GUARDS: tuple[Guard, ...] = (
     *_EVENTS,
     *_RUNS,
     *_PEOPLE,
-    *(g for t in _APPENDED for g in _append_only(t, ("UPDATE", "DELETE"))),
-    *(g for t in _KEPT for g in _append_only(t, ("DELETE",))),
+    *(g for t in APPENDED for g in _append_only(t, ("UPDATE", "DELETE"))),
+    *(g for t in KEPT for g in _append_only(t, ("DELETE",))),
 )
 
 _SAME: dict[str, tuple[str, ...]] = {
@@ -396,7 +451,7 @@ _SAME: dict[str, tuple[str, ...]] = {
         "task_key = NEW.task_key AND revision = NEW.revision",
         "task_key IS NULL AND NEW.task_key IS NULL AND revision = NEW.revision",
     ),
-    "claims": (),
+    "claims": ("run_key = NEW.run_key",),
     "findings": ("id = NEW.id",),
     "agents": ("id = NEW.id",),
     "messages": ("id = NEW.id", "idempotency_key = NEW.idempotency_key"),
@@ -434,67 +489,3 @@ SEARCH = Guard(
     effects=("INSERT INTO task_words (rowid, title, goal) VALUES (NEW.key, NEW.title, NEW.goal)",),
 )
 """SQLite keeps the words in a table of their own; PostgreSQL has an index over the columns."""
-
-
-def render_sqlite() -> list[str]:
-    """The triggers for SQLite; dropped and made anew by every migration."""
-    statements = []
-    for guard in (*GUARDS, *IRREPLACEABLE, SEARCH):
-        body = [
-            f"SELECT RAISE(ABORT, 'truegreen/{rule.code}: {rule.message}')"
-            f" WHERE {rule.condition.format(**WORDS['sqlite'])}"
-            for rule in guard.rules
-        ]
-        body += [effect.format(**WORDS["sqlite"]) for effect in guard.effects]
-        when = f"\nWHEN {guard.when}" if guard.when else ""
-        head = f"CREATE TRIGGER {guard.name} {guard.moment} ON {guard.table}{when}"
-        statements += [
-            f"DROP TRIGGER IF EXISTS {guard.name}",
-            head + " BEGIN\n  " + ";\n  ".join(body) + ";\nEND",
-        ]
-    return statements
-
-
-def render_postgres() -> list[str]:
-    """The trigger functions and triggers for PostgreSQL."""
-    statements = []
-    for guard in GUARDS:
-        body = [
-            f"IF {rule.condition.format(**WORDS['postgres'])} THEN"
-            " RAISE EXCEPTION USING ERRCODE = 'TG001',"
-            f" MESSAGE = 'truegreen/{rule.code}: {rule.message}'; END IF;"
-            for rule in guard.rules
-        ]
-        body += [effect.format(**WORDS["postgres"]) + ";" for effect in guard.effects]
-        result = "OLD" if guard.moment.endswith("DELETE") else "NEW"
-        when = f" WHEN ({guard.when})" if guard.when else ""
-        statements += [
-            f"CREATE OR REPLACE FUNCTION truegreen_{guard.name}() RETURNS trigger"
-            " LANGUAGE plpgsql AS $guard$\nBEGIN\n  "
-            + "\n  ".join(body)
-            + f"\n  RETURN {result};\nEND $guard$",
-            f"DROP TRIGGER IF EXISTS {guard.name} ON {guard.table}",
-            (
-                f"CREATE TRIGGER {guard.name} {guard.moment} ON {guard.table}"
-                f" FOR EACH ROW{when} EXECUTE FUNCTION truegreen_{guard.name}()"
-            ),
-        ]
-    return statements + _no_truncate()
-
-
-def _no_truncate() -> list[str]:
-    function = (
-        "CREATE OR REPLACE FUNCTION truegreen_no_truncate() RETURNS trigger LANGUAGE plpgsql AS"
-        " $guard$ BEGIN RAISE EXCEPTION USING ERRCODE = 'TG001',"
-        " MESSAGE = 'truegreen/forbidden: the record is kept: truncate is refused'; END $guard$"
-    )
-    statements = [function]
-    for table in (*_APPENDED, *_KEPT):
-        statements += [
-            f"DROP TRIGGER IF EXISTS {table}_no_truncate ON {table}",
-            (
-                f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}"
-                " FOR EACH STATEMENT EXECUTE FUNCTION truegreen_no_truncate()"
-            ),
-        ]
-    return statements

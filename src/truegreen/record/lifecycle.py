@@ -12,6 +12,7 @@ from typing import NamedTuple
 from truegreen.errors import IllegalMove, InvalidInput, Terminated
 from truegreen.model import (
     HINDERED,
+    NO_BLIND_RETRY,
     RESCUABLE,
     AgentStatus,
     ExitDetail,
@@ -187,7 +188,8 @@ def after_exit(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: B
 
 def after_failure(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: Budget) -> Step:
     """Another attempt while the budget lasts and the policy wants it; the last one is final."""
-    wanted = detail in policy.retry or reason in policy.retry
+    by_reason = reason in policy.retry and detail not in NO_BLIND_RETRY
+    wanted = detail in policy.retry or by_reason
     left = budget.attempts + 1 < budget.attempts_max
     return Step(Move.RETRY if wanted and left else Move.FAIL, (Charge.ATTEMPTS,))
 

@@ -18,7 +18,7 @@ from truegreen.errors import (
     StoreCorrupt,
     TruegreenError,
 )
-from truegreen.record import guards
+from truegreen.record import triggers
 from truegreen.record.dialects import WORDS
 from truegreen.record.store import SQL_DIR, Row, Store
 
@@ -70,7 +70,7 @@ def _is_code(statement: str) -> bool:
 
 
 def _guards(dialect: str) -> list[str]:
-    return guards.render_sqlite() if dialect == "sqlite" else guards.render_postgres()
+    return triggers.render_sqlite() if dialect == "sqlite" else triggers.render_postgres()
 
 
 def _guards_digest(dialect: str) -> str:

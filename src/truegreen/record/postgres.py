@@ -110,6 +110,8 @@ def translated(error: psycopg.Error) -> TruegreenError:
     kind, message = _BY_STATE.get(state, (errors.Broken, "PostgreSQL"))
     if state == "TG001":
         return refusal(text) or errors.Refused(text)
+    if isinstance(error, psycopg.DataError):
+        kind, message = errors.InvalidInput, "PostgreSQL can't take this value"
     if state.startswith("23"):
         kind, message = refused_by(constraint)
     elif kind is errors.Broken and isinstance(error, _UNREACHABLE):
@@ -122,10 +124,16 @@ class PostgresTx:
 
     boot = ""
 
-    def __init__(self, connection: psycopg.Connection, queries: dict[str, str]) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        queries: dict[str, str],
+        clock: psycopg.Cursor[Row] | None = None,
+    ) -> None:
+        """`clock` is the answer to the time of day, if it was asked for along with the first read."""
         self._connection = connection
         self._queries = queries
-        self._clock = connection.execute(_NOW)
+        self._clock = clock
         self._unchecked: list[tuple[str, psycopg.Cursor[Row], Hit]] = []
         self.events: list[str] = []
         self._now: int | None = None
@@ -134,7 +142,7 @@ class PostgresTx:
     def now(self) -> int:
         """The database's clock: one for all machines."""
         if self._now is None:
-            row = self._clock.fetchone()
+            row = (self._clock or self._connection.execute(_NOW)).fetchone()
             self._now = int(row[0]) if row else 0
         return self._now
 
@@ -198,16 +206,18 @@ class PostgresStore:
     def transaction(self) -> Iterator[PostgresTx]:
         """BEGIN … COMMIT in as few round trips as the reads allow."""
         with self._lent(cut=Again) as connection:
+            committing = False
             try:
-                with connection.pipeline() as pipeline:
+                with connection.pipeline():
                     connection.execute("BEGIN")
-                    tx = PostgresTx(connection, self.queries)
+                    tx = PostgresTx(connection, self.queries, connection.execute(_NOW))
                     yield tx
                     tx.check()
-                    pipeline.sync()
-                self._commit(connection)
-            except BaseException:
-                self._roll_back(connection)
+                    committing = True
+                    # In the pipeline: the server passes it over if anything before it failed.
+                    connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandoned(connection, error, committing=committing)
                 raise
 
     @contextmanager
@@ -215,23 +225,29 @@ class PostgresStore:
         """A read transaction: every query in it sees the same moment."""
         with self._lent() as connection:
             self._end_doubtful(connection)
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                yield PostgresTx(connection, self.queries)
-            finally:
-                self._roll_back(connection)
+                with connection.pipeline():
+                    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    yield PostgresTx(connection, self.queries)
+                    # Not ROLLBACK: psycopg forgets every prepared statement at one.
+                    connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandoned(connection, error, committing=False)
+                raise
 
     def script(self, statements: list[str]) -> None:
         """Run statements in one transaction, under the migration lock."""
         with self._lent() as connection:
             connection.execute("BEGIN")
+            committing = False
             try:
                 connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
                 for statement in statements:
                     connection.execute(statement.encode())
-                self._commit(connection)
-            except BaseException:
-                self._roll_back(connection)
+                committing = True
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandoned(connection, error, committing=committing)
                 raise
 
     def objects(self) -> dict[str, str]:
@@ -272,6 +288,8 @@ class PostgresStore:
         connection = self._pool.take()
         try:
             yield connection
+        except UnicodeEncodeError as error:
+            raise errors.InvalidInput(f"a text is not valid UTF-8 ({error.reason})") from error
         except psycopg.Error as error:
             if connection.closed or connection.broken:
                 message = f"the connection was cut; nothing was written ({error})"
@@ -283,12 +301,13 @@ class PostgresStore:
             else:
                 self._pool.give(connection)
 
-    def _commit(self, connection: psycopg.Connection) -> None:
-        try:
-            connection.execute("COMMIT")
-        except psycopg.OperationalError as error:
-            if not (connection.closed or connection.broken):
-                raise
+    def _abandoned(
+        self, connection: psycopg.Connection, error: BaseException, *, committing: bool
+    ) -> None:
+        """End what failed; a commit that was cut is neither done nor undone until looked up."""
+        if not (connection.closed or connection.broken):
+            self._roll_back(connection)
+        elif committing:
             self._doubtful.add(_SESSIONS[connection])
             message = "the connection was cut in the commit; the write must be looked up"
             raise OutcomeUnknown(message) from error
@@ -305,8 +324,6 @@ class PostgresStore:
 
     @staticmethod
     def _roll_back(connection: psycopg.Connection) -> None:
-        if connection.closed or connection.broken:
-            return
         try:
             connection.execute("ROLLBACK")
         except psycopg.OperationalError:

@@ -298,6 +298,10 @@ class SqliteStore:
             with suppress(apsw.Error):  # what broke the connection may break its closing
                 self._pool.drop(connection)
             raise translated(error) from error
+        except UnicodeEncodeError as error:
+            self._pool.give(connection)
+            message = f"a text is not valid UTF-8 ({error.reason})"
+            raise errors.InvalidInput(message) from error
         except BaseException:
             self._pool.give(connection)
             raise

@@ -180,7 +180,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
         "    raise RuntimeError('boom \\x1b[31m for ' + self.store.url)\n"
         "Ledger.page = page\n"
     )
-    return {"PYTHONPATH": str(folder)}
+    return {"PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
 
 
 def report_of(answer: Answer) -> Path:

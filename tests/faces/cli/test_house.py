@@ -13,6 +13,8 @@ import pytest
 
 from tests.faces.conftest import Furnished, Run
 from tests.record.lives import opened
+from truegreen.errors import Unavailable
+from truegreen.faces.cli.house import _new_files
 from truegreen.record.ledger import open_ledger
 
 REPAIR = "truegreen migrate --repair"
@@ -234,6 +236,8 @@ def test_a_backup_is_restored_as_it_says_and_found_sound(
     document = tg("backup", copy, "--json").json()
     assert document["bytes"] == copy.stat().st_size > 0
     assert {path.name for path in copy.parent.iterdir()} == {copy.name, f"{copy.name}.anchor"}
+    marks = Path(f"{furnished.path}.anchor").read_text()
+    assert Path(document["anchor"]).read_text() == marks != ""
     assert {stat.S_IMODE(path.stat().st_mode) for path in copy.parent.iterdir()} == {0o600}
     ledger = open_ledger(furnished.url, anchor=f"{furnished.path}.anchor")
     opened(ledger, title="after the backup")
@@ -262,6 +266,20 @@ def test_a_backup_overwrites_nothing(taken: str, tg: Run, furnished: Furnished, 
     assert (tmp_path / taken).read_text() == "precious"
     tg("backup", "copy.db", "--json").error("invalid_input")
     assert [path.name for path in tmp_path.glob("copy*")] == [taken]
+
+
+def test_what_appears_while_a_backup_is_made_is_not_overwritten(tmp_path: Path):
+    first, second = tmp_path / "copy.db", tmp_path / "copy.db.anchor"
+
+    def interfered() -> None:
+        with _new_files(str(first), str(second)) as drafts:
+            Path(drafts[0]).write_text("ours")
+            second.write_text("precious")
+
+    with pytest.raises(Unavailable, match="File exists"):
+        interfered()
+    assert [path.name for path in tmp_path.glob("copy*")] == ["copy.db.anchor"]
+    assert second.read_text() == "precious"
 
 
 @pytest.mark.parametrize("place", ["missing/copy.db", "/proc/copy.db", "store.db/copy.db"])

@@ -220,13 +220,17 @@ def backup(frame: Frame, file: str) -> None:
 def _new_files(*paths: str) -> Iterator[tuple[str, ...]]:
     """Names to write under; the files appear whole under their own names, or not at all."""
     drafts = tuple(f"{path}.part-{os.getpid()}" for path in paths)
+    made: list[str] = []
     try:
         for draft in drafts:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield drafts
         for draft, path in zip(drafts, paths, strict=True):
             os.link(draft, path)  # unlike a rename, it never overwrites
+            made.append(path)
     except OSError as error:
+        for path in made:
+            os.unlink(path)
         where = os.path.dirname(paths[0])
         raise Unavailable(f"the backup can't be written in {where}: {error.strerror}") from error
     finally:

@@ -193,14 +193,15 @@ class Agents(Desk):
         if row is None:
             raise Unauthenticated("no such token")
         token = read(Token, row[:_TOKEN_FIELDS])
-        run, fence, sealed_at = row[_TOKEN_FIELDS:]
+        run, ended, fence, sealed_at = row[_TOKEN_FIELDS:]
         if sealed_at is not None:
             raise Terminated("the run that this token speaks for is terminated")
         if token.revoked_at is not None:
             raise Unauthenticated("the token was revoked")
         if token.expires_at is not None and token.expires_at <= now:
             raise Unauthenticated("the token has expired")
-        if token.fence is not None and token.fence != fence:
+        over = token.role is Role.AGENT and ended is not None
+        if over or (token.fence is not None and token.fence != fence):
             raise Unauthenticated("the token belongs to a run that is over", stale="fence")
         return Actor(token.role, token.name, run, token.fence)
 

@@ -221,11 +221,11 @@ class Desk:
             raise Forbidden(message, allowed=tuple(sorted(roles)))
 
     @staticmethod
-    def _own(tx: Tx, actor: Actor, kind: str, key: int) -> None:
+    def _own(tx: Tx, actor: Actor, in_tree: str, key: int) -> None:
         """A lead has a say over its own tree and no other."""
         if actor.role is not Role.LEAD:
             return
-        if tx.one(f"{kind}_in_tree", key=key, actor=str(actor)) is None:
+        if tx.one(in_tree, key=key, actor=str(actor)) is None:
             raise Forbidden(f"{actor} may end only what belongs to its own tree")
 
     @staticmethod
@@ -343,6 +343,7 @@ class Desk:
         values = {field: getattr(task, field) for field in _CARRIED}
         values.update(changes)
         values["rescued"], values["overridden"] = int(values["rescued"]), int(values["overridden"])
+        values["silent"] = int(values["cell"] is Cell.SILENT_FAILURE)
         return tx.hit(
             "write_task", **values, **guard, to_status=target or task.status, to_fence=fence
         )
@@ -388,7 +389,11 @@ class Desk:
     # -- what follows from a move ---------------------------------------------------------------
 
     def _attend(self, tx: Tx, work: Work, move: Move, cell: Cell | None, reason: str) -> None:
-        """Somebody has to look at a task that can't go on by itself; the same cause only counts."""
+        """Somebody has to look at a task that can't go on by itself.
+
+        A failure that comes again, night after night, only counts; a task that waits for an answer
+        waits for its own.
+        """
         if move not in _NEEDS_SOMEBODY:
             return
         task = work.task
@@ -397,7 +402,7 @@ class Desk:
         tx.run(
             "open_inbox_item",
             id=new_id("inb", tx.now),
-            cause=f"{kind}:{task.contract_digest}",
+            cause=f"{kind}:{task.contract_digest if move is Move.FAIL else task.id}",
             cell=kind,
             severity=route or Severity.NORMAL,
             task_key=task.key,

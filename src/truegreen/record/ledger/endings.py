@@ -63,7 +63,7 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Task]:
             task = self._task(tx, task_id)
-            self._own(tx, actor, "task", task.key)
+            self._own(tx, actor, "task_in_tree", task.key)
             canceled = task.status is TaskStatus.CANCELED and task.sealed_at is None
             if self._done_before(tx, key, (Move.CANCEL,), task_id) or canceled:
                 return lambda: task
@@ -82,7 +82,7 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Termination]:
             task = self._task(tx, task_id)
-            self._own(tx, actor, "task", task.key)
+            self._own(tx, actor, "task_in_tree", task.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=task.status)
             family = self._family(tx, task_key=task.key)
             if task.sealed_at is not None:
@@ -111,7 +111,7 @@ class Endings(Desk):
 
         def act(tx: Tx) -> Callable[[], Termination]:
             agent = self._agent(tx, agent_id)
-            self._own(tx, actor, "agent", agent.key)
+            self._own(tx, actor, "agent_in_tree", agent.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=agent.status)
             family = self._family(tx, agent=agent_id)
             if agent.status is AgentStatus.TERMINATED:
@@ -184,6 +184,7 @@ class Endings(Desk):
     @staticmethod
     def _retire(tx: Tx, family: Iterable[Agent]) -> None:
         for agent in family:
+            tx.run("revoke_tokens_of_agent", agent_key=agent.key, now=tx.now)
             if agent.status is not AgentStatus.TERMINATED:
                 tx.hit("terminate_agent", key=agent.key, now=tx.now)
 

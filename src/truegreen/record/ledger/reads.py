@@ -11,7 +11,7 @@ from unicodedata import ucd_3_2_0
 
 from truegreen.contract import checked
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
-from truegreen.model import AgentStatus, Cell, ExitReason, Mode, TaskStatus
+from truegreen.model import AgentStatus, Cell, ExitReason, Mode, Severity, TaskStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.rows import (
@@ -27,7 +27,7 @@ from truegreen.record.rows import (
     Token,
     read,
 )
-from truegreen.record.store import Tx
+from truegreen.record.store import Row, Tx
 
 PAGE = 50
 LONGEST_PAGE = 1000
@@ -262,8 +262,12 @@ class Reads(Desk):
 
     def inbox(self, *, limit: int = PAGE) -> list[Waiting]:
         """What waits for a person, most urgent first."""
+        rows: list[Row] = []
         with self._store.snapshot() as tx:
-            rows = tx.all("inbox_waiting", now=tx.now, n=bounded(limit))
+            for severity in Severity:
+                left = bounded(limit) - len(rows)
+                if left:
+                    rows += tx.all("inbox_waiting", severity=severity, now=tx.now, n=left)
         return [Waiting(read(InboxItem, row[:-1]), row[-1]) for row in rows]
 
     def tokens(self) -> list[Token]:

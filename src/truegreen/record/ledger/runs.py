@@ -21,14 +21,16 @@ from truegreen.errors import (
 )
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Ticket
 from truegreen.model import (
+    ENDS,
     PARENT,
-    RUNS,
     AgentStatus,
     ExitDetail,
+    ExitReason,
     Move,
     Note,
     Outcome,
     RunStatus,
+    TaskStatus,
     cell_of,
 )
 from truegreen.record.ids import new_id
@@ -291,6 +293,9 @@ class Runs(Desk):
         self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
     ) -> Hit:
         """Close a run and take its task along; `raised` lifts the fence against survivors."""
+        if work.task.status is TaskStatus.AWAITING_APPROVAL:
+            ended = _while_waiting(ended)
+            entry = entry._replace(reason=ended.message)
         step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
         verdict = _first_verdict(step, ended.detail) if move else Outcome.PENDING
         cell = cell_of(ended.status, ended.reason, verdict)
@@ -446,11 +451,26 @@ def _check_exit(ended: Exit) -> None:
     if PARENT[ended.detail] is not ended.reason:
         message = f"{ended.detail} belongs to {PARENT[ended.detail]}, not to {ended.reason}"
         raise InvalidInput(message, allowed=(PARENT[ended.detail],))
-    if not RUNS[ended.status].ended:
-        message = f"{ended.status} is not how a run ends"
-        raise InvalidInput(message, allowed=tuple(s for s, look in RUNS.items() if look.ended))
+    if ended.status not in ENDS[ended.reason]:
+        message = f"a run that ends {ended.status} does not end for {ended.reason}"
+        raise InvalidInput(message, allowed=ENDS[ended.reason])
     checked(ended.message, "message", REASON_LIMIT)
     checked(ended.digest, "digest", WORD_LIMIT)
+
+
+def _while_waiting(ended: Exit) -> Exit:
+    """A run that is gone can't be approved any more: its task is blocked, and says why."""
+    if ended.reason in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED):
+        return ended
+    blocked = ExitReason.BLOCKED
+    told = f"ended while it waited for an approval: {ended.reason}/{ended.detail} {ended.message}"
+    return msgspec.structs.replace(
+        ended,
+        status=ended.status if ended.status in ENDS[blocked] else RunStatus.STOPPED,
+        reason=blocked,
+        detail=ExitDetail.APPROVAL_EXPIRED,
+        message=told[:REASON_LIMIT],
+    )
 
 
 def _first_verdict(step: Step, detail: ExitDetail) -> Outcome:

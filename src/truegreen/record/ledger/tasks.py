@@ -43,7 +43,7 @@ class Tasks(Desk):
                 return lambda: first
             above = self._task(tx, parent).key if parent else None
             if above is not None:
-                self._own(tx, actor, "task", above)
+                self._own(tx, actor, "task_in_tree", above)
             _, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
             return lambda: read(Task, hit.row)
 

@@ -60,7 +60,7 @@ UPDATE tasks SET revision = :revision + 1, head = :to_head, updated_at = :now
 -- The only statement that moves a task. It names the status, fence and revision it comes from.
 UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
     exit_detail = :exit_detail, run_status = :run_status, verdict = :verdict, cell = :cell,
-    rescued = :rescued, overridden = :overridden, sealed_at = :sealed_at, fence = :to_fence,
+    silent = :silent, rescued = :rescued, overridden = :overridden, sealed_at = :sealed_at, fence = :to_fence,
     revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
     attempts_max = :attempts_max, deferrals = :deferrals, qa_rounds = :qa_rounds,
     not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance,
@@ -171,8 +171,8 @@ SELECT charges.run_key, charges.budget, charges.subject, charges.used, charges.u
 -- name: insert_claim
 -- The first declaration of a run; a second finds the row taken.
 INSERT INTO claims (task_key, run_key, kind, reason, statements, extra, source, at)
-  VALUES (:task_key, :run_key, :kind, :reason, :statements, :extra, :source, :now)
-  ON CONFLICT (run_key) DO NOTHING RETURNING key;
+  SELECT :task_key, :run_key, :kind, :reason, :statements, :extra, :source, :now
+  WHERE NOT EXISTS (SELECT 1 FROM claims WHERE run_key = :run_key) RETURNING key;
 
 -- name: insert_finding
 -- One check's answer.
@@ -317,11 +317,11 @@ UPDATE inbox SET state = :state, owner = :owner, snoozed_until = :snoozed_until,
   WHERE key = :key AND state <> 'resolved' RETURNING {inbox};
 
 -- name: inbox_waiting
--- What waits for a person, most urgent and oldest first; a snoozed item waits until its time.
+-- What waits for a person with one urgency, oldest first; a snoozed item waits until its time.
 SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
-  WHERE inbox.state <> 'resolved' AND COALESCE(inbox.snoozed_until, 0) <= :now
-  ORDER BY CASE inbox.severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 ELSE 2 END, inbox.key
-  LIMIT :n;
+  WHERE inbox.severity = :severity AND inbox.state <> 'resolved'
+  AND COALESCE(inbox.snoozed_until, 0) <= :now
+  ORDER BY inbox.key LIMIT :n;
 
 -- name: resolve_inbox_of_task
 -- A task that moved on needs nobody for what it waited for.
@@ -336,7 +336,7 @@ INSERT INTO tokens (id, role, name, digest, task_key, run_key, fence, created_at
 
 -- name: token_by_digest
 -- The token behind a secret, with the run and the fence that it is bound to.
-SELECT {token}, runs.id, tasks.fence, tasks.sealed_at FROM tokens
+SELECT {token}, runs.id, runs.exit_reason, tasks.fence, tasks.sealed_at FROM tokens
   LEFT JOIN runs ON runs.key = tokens.run_key LEFT JOIN tasks ON tasks.key = tokens.task_key
   WHERE tokens.digest = :digest;
 
@@ -361,6 +361,11 @@ UPDATE tokens SET revoked_at = :now WHERE key = :key AND revoked_at IS NULL RETU
 -- Every token of a task dies at once.
 UPDATE tokens SET revoked_at = :now WHERE task_key = :task_key AND revoked_at IS NULL;
 
+-- name: revoke_tokens_of_agent
+-- Every token that speaks for an agent dies at once.
+UPDATE tokens SET revoked_at = :now WHERE revoked_at IS NULL
+  AND run_key IN (SELECT runs.key FROM runs WHERE runs.agent_key = :agent_key);
+
 -- name: ids_from_task
 -- Tasks whose id begins like this.
 SELECT id FROM tasks WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
@@ -384,10 +389,6 @@ SELECT id FROM inbox WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
 -- name: task
 -- One task with its frozen contract and goal.
 SELECT {task}, tasks.contract FROM tasks WHERE tasks.id = :id;
-
--- name: task_id
--- The public id behind a key.
-SELECT id FROM tasks WHERE key = :key;
 
 -- name: run
 -- One run and the id of its task.
@@ -417,11 +418,11 @@ SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY tasks.key 
 
 -- name: filter_silent
 -- Only silent failures.
-tasks.cell = 'silent_failure';
+tasks.silent = 1;
 
 -- name: filter_not_silent
 -- Everything but silent failures.
-tasks.cell IS DISTINCT FROM 'silent_failure';
+tasks.silent = 0;
 
 -- name: filter_status
 -- Only one task status.
@@ -474,6 +475,12 @@ SELECT name, label, CAST(SUM(total) AS bigint) FROM meters GROUP BY name, label
 SELECT {event}, tasks.id FROM events JOIN tasks ON tasks.key = events.task_key
   WHERE events.task_key = :key AND events.revision > :after ORDER BY events.revision LIMIT :n;
 
+-- name: chains
+-- The chains of all tasks, one after the other, for whoever walks them.
+SELECT {event} FROM events WHERE events.task_key IS NOT NULL
+  AND (events.task_key, events.revision) > (:after_task, :after)
+  ORDER BY events.task_key, events.revision LIMIT :n;
+
 -- name: events_of_house
 -- Events that concern no task, oldest first.
 SELECT {event}, NULL FROM events WHERE events.task_key IS NULL AND events.revision > :after
@@ -503,4 +510,4 @@ SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks
 -- Unfinished runs that nobody holds a lease of.
 SELECT runs.id, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
   LEFT JOIN leases ON leases.run_key = runs.key
-  WHERE runs.exit_reason IS NULL AND leases.run_key IS NULL ORDER BY runs.key LIMIT 100;
+  WHERE runs.exit_reason IS NULL AND leases.run_key IS NULL ORDER BY runs.task_key LIMIT 100;

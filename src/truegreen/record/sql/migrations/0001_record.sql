@@ -35,6 +35,8 @@ CREATE TABLE agents (
   CHECK ((status = 'terminated') = (terminated_at IS NOT NULL))
 ) {strict};
 
+CREATE INDEX agents_parent ON agents (parent_key) WHERE parent_key IS NOT NULL;
+
 CREATE TABLE tasks (
   key {key},
   id {text} NOT NULL UNIQUE,
@@ -48,6 +50,8 @@ CREATE TABLE tasks (
   run_status {text} CHECK ({among[run_status RunStatus]}),
   verdict {text} NOT NULL DEFAULT 'unknown' CHECK ({among[verdict Outcome]}),
   cell {text} CHECK ({among[cell Cell]}),
+  silent {int} NOT NULL DEFAULT 0
+    CHECK (silent = CASE WHEN cell = 'silent_failure' THEN 1 ELSE 0 END),
   rescued {int} NOT NULL DEFAULT 0 CHECK (rescued IN (0, 1)),
   overridden {int} NOT NULL DEFAULT 0 CHECK (overridden IN (0, 1)),
   sealed_at {int},
@@ -89,6 +93,10 @@ CREATE INDEX tasks_exit_reason ON tasks (exit_reason{then_key});
 CREATE INDEX tasks_status_exit_reason ON tasks (status, exit_reason{then_key});
 CREATE INDEX tasks_cell ON tasks (cell{then_key});
 CREATE INDEX tasks_role ON tasks (role{then_key});
+CREATE INDEX tasks_silent ON tasks (silent{then_key}) WHERE silent = 1;
+CREATE INDEX tasks_silent_status ON tasks (status{then_key}) WHERE silent = 1;
+CREATE INDEX tasks_silent_exit_reason ON tasks (exit_reason{then_key}) WHERE silent = 1;
+CREATE INDEX tasks_silent_role ON tasks (role{then_key}) WHERE silent = 1;
 CREATE INDEX tasks_ready ON tasks (status, priority DESC, key) WHERE status = 'queued';
 CREATE UNIQUE INDEX tasks_one_open_qa ON tasks (qa_of_key)
   WHERE qa_of_key IS NOT NULL AND NOT {among[status settled]};
@@ -122,6 +130,7 @@ CREATE TABLE runs (
   judged_at {int},
   UNIQUE (task_key, attempt),
   CONSTRAINT runs_exit_pair CHECK ({exit_pair}),
+  CONSTRAINT runs_ends CHECK ({run_ends}),
   CONSTRAINT runs_reason_when_ended CHECK ((exit_reason IS NULL) = ({among[status live_runs]})),
   CONSTRAINT runs_ended_at CHECK ((ended_at IS NULL) = (exit_reason IS NULL)),
   CONSTRAINT runs_ended_by CHECK ((ended_by IS NULL) = (exit_reason IS NULL)),
@@ -230,6 +239,7 @@ CREATE TABLE refusals (
   last_at {int} NOT NULL
 ) {strict};
 
+CREATE INDEX refusals_task ON refusals (task_key{then_key});
 CREATE UNIQUE INDEX refusals_same
   ON refusals (COALESCE(task_key, 0), run_id, verb, code, actor);
 
