@@ -103,6 +103,13 @@ def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
             assert COMMAND_OF[verb] in allowed(status)
 
 
+def test_a_sealed_task_leads_nowhere_whatever_its_status(ledger: Ledger):
+    task, _ = brought(ledger, TaskStatus.FAILED)
+    assert len(next_steps(task)) == 2
+    ledger.terminate(task.id, actor=OPERATOR)
+    assert next_steps(ledger.task(task.id)) == [f"truegreen show {task.id}"]
+
+
 def test_badges_stay_for_ever(ledger: Ledger):
     ticket = started(ledger)
     ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))

@@ -203,7 +203,6 @@ def test_approval_keys_belong_to_one_task(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("H08", "B04")
 @pytest.mark.parametrize("detail", [ExitDetail.SIGNALED, ExitDetail.COMPLETED, ExitDetail.OOM])
-@pytest.mark.xfail(reason="no edge but block leads out of awaiting_approval by itself")
 def test_a_run_that_dies_while_it_waits_can_be_ended(ledger: Ledger, detail: ExitDetail) -> None:
     task, ticket = brought(ledger, S.AWAITING_APPROVAL)
     assert ticket
@@ -213,7 +212,6 @@ def test_a_run_that_dies_while_it_waits_can_be_ended(ledger: Ledger, detail: Exi
 
 
 @pytest.mark.criterion("H08")
-@pytest.mark.xfail(reason="no edge but block leads out of awaiting_approval by itself")
 def test_a_run_that_is_lost_while_it_waits_is_not_overdue_for_ever(ledger: Ledger) -> None:
     task = opened(ledger, mode=Mode.ASSISTED)
     ticket = ledger.start(task.id, Start("gone", lease_seconds=-1))

@@ -156,9 +156,6 @@ def test_what_would_only_happen_again_is_not_tried_again(ledger: Ledger) -> None
 
 
 @pytest.mark.criterion("I09", "B21")
-@pytest.mark.xfail(
-    reason="lifecycle.after_failure retries by reason what contract.may_retry does not"
-)
 def test_a_policy_by_reason_does_not_retry_it_blindly_either(ledger: Ledger) -> None:
     for detail in NO_BLIND_RETRY:
         ticket = started(ledger, retry=("fatal_error",))

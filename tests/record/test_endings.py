@@ -244,7 +244,6 @@ def test_the_agent_of_a_terminated_run_sends_nothing_to_anybody(ledger: Ledger) 
 
 
 @pytest.mark.criterion("G20")
-@pytest.mark.xfail(reason="terminate_agent revokes tokens of live runs only")
 def test_the_token_of_a_terminated_agent_is_dead_after_its_run_too(ledger: Ledger) -> None:
     agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id
     ticket = started(ledger, agent_id=agent)
@@ -321,7 +320,6 @@ def test_unknown_is_not_terminated(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("G19")
-@pytest.mark.xfail(reason="register_agent does not look for the session")
 def test_a_terminated_conversation_does_not_come_back_under_a_new_id(ledger: Ledger) -> None:
     agent = ledger.register_agent("coder", "sha256:1", session="s-1", actor=OPERATOR).id
     ledger.terminate_agent(agent, actor=OPERATOR)

@@ -13,8 +13,8 @@ from tests.record.raw_attacks import APPENDED, ATTACKS, KEPT, new_task, populate
 from tests.record.raw_sql import Raw, RawRefused, event, fitting, raw_sql, written
 from truegreen.errors import Refused, Stale
 from truegreen.model import (
-    ENDS,
     DETAILS,
+    ENDS,
     AgentStatus,
     ExitDetail,
     ExitReason,

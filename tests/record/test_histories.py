@@ -6,7 +6,8 @@ Both must answer alike, and as the model says; after every step the events must 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -14,12 +15,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from tests.postgres_server import roomiest
 from tests.record import torture_model
 from tests.record.lives import OPERATOR, S, agent_of, brought, contract, ended, judged
 from tests.record.torture_model import EDGES, EXITS, SETTLED, ModelTask, No
 from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
-from truegreen.contract import Budget, Qa
+from truegreen.contract import Budget, Qa, contract_digest
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import SYSTEM, Actor, Ticket
 from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, Role
@@ -40,8 +42,8 @@ Verb = Callable[["History", "Turn"], None]
 class Real:
     """One task in both stores: its ids, and its tickets in the order they were given."""
 
-    def __init__(self, ids: tuple[str, ...], model: ModelTask) -> None:
-        self.ids = ids
+    def __init__(self, ids: tuple[str, ...], digest: str, model: ModelTask) -> None:
+        self.ids, self.digest = ids, digest
         self.model = model
         self.tickets: list[tuple[Ticket, ...]] = []
 
@@ -127,8 +129,8 @@ class History(RuleBasedStateMachine):
 
         def act(ledger: Ledger, side: int) -> Any:
             ticket = task.tickets[place][side]
-            digest = ledger.task(task.ids[side]).contract_digest
-            return real(ledger, ticket, Trial("", task.ids[side], ticket, digest=digest))
+            trial = Trial("", task.ids[side], ticket, digest=task.digest)
+            return real(ledger, ticket, trial)
 
         return self.both(task, act, lambda m: model(m, m.passes[place]))
 
@@ -137,7 +139,7 @@ class History(RuleBasedStateMachine):
     def open(self, mode: str, attempts: int) -> None:
         terms = contract(mode=Mode(mode), budget=Budget(attempts=attempts))
         ids = tuple(ledger.open(terms, actor=OPERATOR).id for ledger in self.ledgers)
-        self.tasks.append(Real(ids, ModelTask(mode, attempts)))
+        self.tasks.append(Real(ids, contract_digest(terms), ModelTask(mode, attempts)))
         self.compare(self.tasks[-1])
 
     @precondition(lambda self: self.tasks)
@@ -295,12 +297,19 @@ SENSIBLE: dict[str, tuple[str, ...]] = {
 """What may well be done next; weights by repetition."""
 
 
+@pytest.fixture
+def memory_url() -> Iterator[str]:
+    """A SQLite store in memory: these histories lose no power."""
+    with tempfile.TemporaryDirectory(prefix="tghist-", dir=roomiest()) as folder:
+        yield f"sqlite://{folder}/truegreen.db"
+
+
 @pytest.mark.criterion("P03", "M02", "M05", "C08", "C10")
-@pytest.mark.timeout(3600 if THOROUGH else 120)
+@pytest.mark.timeout(7200 if THOROUGH else 300)
 def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
-    sqlite_url: str, postgres_url: str
+    memory_url: str, postgres_url: str
 ) -> None:
-    History.urls = (sqlite_url, postgres_url)
+    History.urls = (memory_url, postgres_url)
     History.ledgers = [open_ledger(url) for url in History.urls]
     try:
         run_state_machine_as_test(

@@ -138,9 +138,6 @@ def test_another_attempt_needs_nobody(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("L03")
-@pytest.mark.xfail(
-    reason="the cause of an inbox item is the contract, also where each task needs an answer"
-)
 def test_two_tasks_that_wait_are_not_settled_by_an_answer_to_one(ledger: Ledger) -> None:
     for status in (S.AWAITING_APPROVAL, S.NEEDS_REVIEW, S.BLOCKED):
         first, _ = brought(ledger, status)

@@ -201,9 +201,6 @@ def test_a_check_whose_supervisor_died_is_finished_by_another(ledger: Ledger) ->
     assert ledger.overdue() == []
 
 
-@pytest.mark.xfail(
-    reason="renew_lease refuses a run that has ended, so a long check loses its lease"
-)
 def test_a_supervisor_keeps_its_lease_while_it_checks(ledger: Ledger) -> None:
     ticket = started(ledger)
     declared(ledger, ticket)

@@ -353,7 +353,6 @@ def test_no_search_breaks_and_both_databases_agree(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("L14", "N13")
-@pytest.mark.xfail(reason="PostgreSQL keeps paths, hosts and addresses as one word", strict=False)
 def test_words_inside_paths_and_addresses_are_found_on_both(ledger: Ledger) -> None:
     for text in ("parser", "src/parser.py", "parser.py", "example", "ana@example.org", "x.org"):
         path = opened(

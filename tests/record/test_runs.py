@@ -683,7 +683,6 @@ def test_a_budget_of_nothing_is_spent_at_once(ledger: Ledger, limit: int) -> Non
 
 
 @pytest.mark.criterion("C11")
-@pytest.mark.xfail(reason="_done_before does not look at the run")
 def test_the_end_of_a_run_under_a_key_happens_once(ledger: Ledger) -> None:
     ticket = started(ledger)
     task = ledger.end_run(ticket, ended(D.SIGNALED), key="e")
@@ -714,7 +713,6 @@ def test_a_key_of_one_verb_is_no_key_of_another(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("C11")
 @pytest.mark.parametrize("verb", ["declare", "end_run", "judge", "checkpoint", "start"])
-@pytest.mark.xfail(reason="_done_before looks before the task is held", strict=False)
 def test_the_same_request_at_once_is_done_once_and_answered_alike(
     ledger: Ledger, verb: str
 ) -> None:

@@ -108,9 +108,6 @@ def test_opening_again_under_a_key_gives_the_first_task(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("C11")
-@pytest.mark.xfail(
-    reason="a unique key that was just taken is KeyReused, not the first answer", strict=False
-)
 def test_opening_at_once_under_one_key_makes_one_task(ledger: Ledger) -> None:
     with ThreadPoolExecutor(6) as pool:
         tasks = list(

@@ -377,7 +377,6 @@ def test_without_a_digest_nothing_is_green(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("C11")
-@pytest.mark.xfail(reason="_done_before does not look at the run")
 def test_a_verdict_under_a_key_is_given_once(ledger: Ledger) -> None:
     ticket = under_check(ledger)
     ledger.record(ticket, [finding(ledger, ticket, F.FAILED)])

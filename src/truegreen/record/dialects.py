@@ -80,6 +80,9 @@ def _rules(among: Among) -> dict[str, object]:
     }
 
 
+_MARKS = "./:@_+=,;()[]<>#&*!?|~^$-"
+_BLANKS = " " * len(_MARKS)
+
 WORDS: dict[str, dict[str, object]] = {
     "sqlite": _rules(_case)
     | {
@@ -112,6 +115,8 @@ WORDS: dict[str, dict[str, object]] = {
         # Hot counters are spread over shards, so that writers don't queue behind one row.
         "shard": "mod(pg_backend_pid(), 64)",
         "now": "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        # Paths, hosts and addresses are several words, as in SQLite, not one.
+        "words_of_task": f"translate(left(title || ' ' || goal, 100000), '{_MARKS}', '{_BLANKS}')",
         "random_id": "substr(md5(random()::text || clock_timestamp()::text), 1, 18)",
     },
 }

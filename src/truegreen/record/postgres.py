@@ -29,6 +29,7 @@ from truegreen.errors import (
     TruegreenError,
     Unavailable,
 )
+from truegreen.record.dialects import WORDS
 from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal, refused_by
 
 OLDEST_SERVER = 140000
@@ -41,7 +42,7 @@ _FRAGMENTS = {
     "skip_locked": "FOR UPDATE SKIP LOCKED",
     "next_task_key": "SELECT nextval(pg_get_serial_sequence('tasks', 'key'))",
     "matches": (
-        "to_tsvector('simple', left(tasks.title || ' ' || tasks.goal, 100000))"
+        f"to_tsvector('simple', {WORDS['postgres']['words_of_task']})"
         " @@ plainto_tsquery('simple', :search)"
     ),
     # A row is in the feed once no older transaction can still add one before it. Writers in other
@@ -130,7 +131,7 @@ class PostgresTx:
         queries: dict[str, str],
         clock: psycopg.Cursor[Row] | None = None,
     ) -> None:
-        """`clock` is the answer to the time of day, if it was asked for along with the first read."""
+        """`clock` is the answer to the time of day, if it was asked along with the first read."""
         self._connection = connection
         self._queries = queries
         self._clock = clock

@@ -169,7 +169,7 @@ _BUDGETS = ("tasks_attempts", "tasks_deferrals", "tasks_qa_rounds", "charges_use
 def refused_by(constraint: str) -> tuple[type[TruegreenError], str]:
     """What it means that a constraint of ours was in the way."""
     if "idempotency_key" in constraint:
-        return errors.KeyReused, "the idempotency key was used for another request"
+        return Again, "the idempotency key was taken a moment ago: what for is looked up"
     if any(budget in constraint for budget in _BUDGETS):
         return errors.BudgetSpent, "the budget has nothing left for this"
     return errors.Refused, "the database refused it"

@@ -55,6 +55,9 @@ class Agents(Desk):
 
         def act(tx: Tx) -> Callable[[], Agent]:
             above = self._agent(tx, parent) if parent else None
+            known = tx.one("terminated_session", session=session) if session else None
+            if known:
+                raise Terminated(f"session {session} is that of {known[0]}, which is terminated")
             dead = above is not None and above.status is AgentStatus.TERMINATED
             agent_id = new_id("agt", tx.now)
             hit = tx.hit(

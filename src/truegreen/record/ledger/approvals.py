@@ -23,6 +23,8 @@ from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Tx
 
+_ASKED = (Move.PAUSE, Move.BLOCK)
+
 
 class Approvals(Runs):
     """What happens between «may I?» and the answer."""
@@ -35,7 +37,7 @@ class Approvals(Runs):
         action = checked(action, "action", REASON_LIMIT)
 
         def act(tx: Tx) -> Callable[[], Task]:
-            if self._done_before(tx, key, (Move.PAUSE, Move.BLOCK), ticket.task):
+            if self._done_before(tx, key, _ASKED, ticket.task, ticket.run):
                 done = self._task(tx, ticket.task)
                 return lambda: done
             work = self._live(tx, ticket, actor)

@@ -289,17 +289,24 @@ class Desk:
 
     @staticmethod
     def _done_before(
-        tx: Tx, key: str | None, events: tuple[str, ...], task: str | None = None
+        tx: Tx,
+        key: str | None,
+        events: tuple[str, ...],
+        task: str | None = None,
+        run: str | None = None,
     ) -> str | None:
         """The task that this key was used for already, if it was for the same request."""
         if key is None:
             return None
         checked(key, "idempotency key", 200)
+        if task is not None:
+            tx.one("task_locked", id=task)  # the same request at once waits here for the first
         row = tx.one("event_by_key", idempotency_key=key)
         if row is None:
             return None
         first, first_task = read(Event, row[:-1]), row[-1]
-        if first.event not in events or (task is not None and task != first_task):
+        same = task in (None, first_task) and run in (None, first.run_id)
+        if first.event not in events or not same:
             message = f"the idempotency key was used for {first.event} of {first_task}"
             raise KeyReused(message, event=first.event, task=first_task)
         return str(first_task)

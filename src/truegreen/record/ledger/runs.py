@@ -198,7 +198,7 @@ class Runs(Desk):
         _check_claim(claim)
 
         def act(tx: Tx) -> Callable[[], Task]:
-            if self._done_before(tx, key, (Note.CLAIM,), ticket.task):
+            if self._done_before(tx, key, (Note.CLAIM,), ticket.task, ticket.run):
                 done = self._task(tx, ticket.task)
                 return lambda: done
             work = self._live(tx, ticket, actor)
@@ -276,7 +276,7 @@ class Runs(Desk):
             _check_claim(claim)
 
         def act(tx: Tx) -> Callable[[], tuple[Task, bool]]:
-            if self._done_before(tx, key, _EXITS, ticket.task):
+            if self._done_before(tx, key, _EXITS, ticket.task, ticket.run):
                 done = self._task(tx, ticket.task)
                 return lambda: (done, False)
             work = self._live(tx, ticket, actor)
@@ -293,7 +293,7 @@ class Runs(Desk):
         self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
     ) -> Hit:
         """Close a run and take its task along; `raised` lifts the fence against survivors."""
-        if work.task.status is TaskStatus.AWAITING_APPROVAL:
+        if work.task.status is TaskStatus.AWAITING_APPROVAL and _is_news(ended):
             ended = _while_waiting(ended)
             entry = entry._replace(reason=ended.message)
         step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
@@ -458,10 +458,13 @@ def _check_exit(ended: Exit) -> None:
     checked(ended.digest, "digest", WORD_LIMIT)
 
 
+def _is_news(ended: Exit) -> bool:
+    """Whether a waiting run ended for another reason than the answer to its question."""
+    return ended.reason not in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
+
+
 def _while_waiting(ended: Exit) -> Exit:
     """A run that is gone can't be approved any more: its task is blocked, and says why."""
-    if ended.reason in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED):
-        return ended
     blocked = ExitReason.BLOCKED
     told = f"ended while it waited for an approval: {ended.reason}/{ended.detail} {ended.message}"
     return msgspec.structs.replace(

@@ -114,7 +114,7 @@ class Verdicts(Tasks, Endings):
         reason = checked(verdict.reason, "reason", REASON_LIMIT)
 
         def act(tx: Tx) -> Callable[[], Task]:
-            if self._done_before(tx, key, _CONCLUSIONS, ticket.task):
+            if self._done_before(tx, key, _CONCLUSIONS, ticket.task, ticket.run):
                 done = self._task(tx, ticket.task)
                 return lambda: done
             work = self._held(tx, ticket, actor)

@@ -128,10 +128,11 @@ INSERT INTO leases (run_key, token, holder, boot, expires_at)
   VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at);
 
 -- name: renew_lease
--- A heartbeat: only for the lease, fence and live run that it names.
+-- A heartbeat: only for the lease and fence that it names; the lease outlives the run's process
+-- until its verdict is there.
 UPDATE leases SET expires_at = :expires_at, boot = :boot, process = COALESCE(:process, process)
   WHERE token = :token AND run_key = (SELECT runs.key FROM runs
-    JOIN tasks ON tasks.key = runs.task_key WHERE runs.id = :run AND runs.exit_reason IS NULL
+    JOIN tasks ON tasks.key = runs.task_key WHERE runs.id = :run
     AND tasks.fence = :fence AND tasks.sealed_at IS NULL)
   RETURNING run_key;
 
@@ -217,6 +218,11 @@ INSERT INTO agents (id, name, definition, session, parent_key, registered_by, st
   VALUES (:id, :name, :definition, :session, :parent_key, :registered_by, :status,
     :terminated_at, :now, :now)
   RETURNING {agent};
+
+-- name: terminated_session
+-- A terminated agent that held this conversation.
+SELECT agents.id FROM agents WHERE agents.session = :session AND agents.status = 'terminated'
+  LIMIT 1;
 
 -- name: agent_locked
 -- One agent, held until the transaction ends.

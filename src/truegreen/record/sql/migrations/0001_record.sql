@@ -35,6 +35,7 @@ CREATE TABLE agents (
   CHECK ((status = 'terminated') = (terminated_at IS NOT NULL))
 ) {strict};
 
+CREATE INDEX agents_session ON agents (session) WHERE session IS NOT NULL;
 CREATE INDEX agents_parent ON agents (parent_key) WHERE parent_key IS NOT NULL;
 
 CREATE TABLE tasks (
