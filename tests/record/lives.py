@@ -22,6 +22,8 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger, Start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from truegreen.record.rows import Task
 
 OPERATOR = Actor(Role.OPERATOR, "ana")
@@ -115,40 +117,41 @@ def declared(ledger: Ledger, ticket: Ticket) -> Task:
     return ledger.end_run(ticket, ended(), claim=Claim(kind=ClaimKind.DONE, reason="all done"))
 
 
+_TERMS: dict[TaskStatus, dict[str, Any]] = {
+    S.AWAITING_APPROVAL: {"mode": Mode.ASSISTED},
+    S.PENDING_QA: {"role": "coder", "qa": Qa(roles=("coder",))},
+    S.FAILED: {"budget": Budget(attempts=1)},
+}
+_OUTCOMES = {
+    S.SUCCEEDED: Outcome.PASSED,
+    S.PENDING_QA: Outcome.PASSED,
+    S.FAILED: Outcome.FAILED,
+    S.NEEDS_REVIEW: Outcome.INCONCLUSIVE,
+}
+
+
+def _take(ledger: Ledger, ticket: Ticket, status: TaskStatus) -> None:
+    """Bring a running task into a status."""
+    ways: dict[TaskStatus, Callable[[], object]] = {
+        S.RUNNING: lambda: None,
+        S.AWAITING_APPROVAL: lambda: ledger.checkpoint(ticket, "push", actor=agent_of(ticket)),
+        S.BLOCKED: lambda: ledger.end_run(ticket, ended(ExitDetail.REFUSED)),
+        S.FAILED_PENDING_EVAL: lambda: ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED)),
+        S.CANCELED: lambda: ledger.cancel(ticket.task, actor=OPERATOR),
+        S.TERMINATED: lambda: ledger.terminate(ticket.task, actor=OPERATOR),
+    }
+    ways.get(status, lambda: declared(ledger, ticket))()
+    if status in _OUTCOMES:
+        judged(ledger, ticket, _OUTCOMES[status])
+
+
 def brought(ledger: Ledger, status: TaskStatus) -> tuple[Task, Ticket | None]:
     """A fresh task in any status, by verbs alone, with the ticket of its latest run."""
     if status is S.QUEUED:
         return opened(ledger), None
-    terms: dict[str, Any] = {}
-    if status is S.AWAITING_APPROVAL:
-        terms["mode"] = Mode.ASSISTED
-    if status is S.PENDING_QA:
-        terms.update(role="coder", qa=Qa(roles=("coder",)))
-    if status is S.FAILED:
-        terms["budget"] = Budget(attempts=1)
-    ticket = started(ledger, **terms)
-    task = ticket.task
-    if status is S.AWAITING_APPROVAL:
-        ledger.checkpoint(ticket, "push", actor=agent_of(ticket))
-    elif status is S.BLOCKED:
-        ledger.end_run(ticket, ended(ExitDetail.REFUSED))
-    elif status is S.FAILED_PENDING_EVAL:
-        ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
-    elif status is S.CANCELED:
-        ledger.cancel(task, actor=OPERATOR)
-    elif status is S.TERMINATED:
-        ledger.terminate(task, actor=OPERATOR)
-    elif status is not S.RUNNING:
-        declared(ledger, ticket)
-        outcome = {
-            S.SUCCEEDED: Outcome.PASSED,
-            S.PENDING_QA: Outcome.PASSED,
-            S.FAILED: Outcome.FAILED,
-            S.NEEDS_REVIEW: Outcome.INCONCLUSIVE,
-        }.get(status)
-        if outcome:
-            judged(ledger, ticket, outcome)
-    now = ledger.task(task)
+    ticket = started(ledger, **_TERMS.get(status, {}))
+    _take(ledger, ticket, status)
+    now = ledger.task(ticket.task)
     assert now.status is status, f"wanted {status}, got {now.status}"
     return now, ticket
 

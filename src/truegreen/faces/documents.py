@@ -13,6 +13,7 @@ import msgspec
 from truegreen.contract import Budget
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
+from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
 from truegreen.model import CELLS, MATRIX, Cell, RunStatus, TaskStatus
 from truegreen.record.ledger.reads import Count, Dossier, Page, Told, Verdicted, Waiting
@@ -154,11 +155,11 @@ def _charges(dossier: Dossier, terms: Document) -> Document:
 
 
 def next_steps(task: Task) -> list[str]:
-    """The commands that lead on from here."""
-    steps = [f"truegreen show {task.id}"]
+    """The commands that lead on from here; only those that this version has."""
+    steps = [f"show {task.id}"]
     if task.sealed_at is None:
-        steps += [f"truegreen {words.format(id=task.id)}" for words in _NEXT.get(task.status, ())]
-    return steps
+        steps += [words.format(id=task.id) for words in _NEXT.get(task.status, ())]
+    return [f"truegreen {step}" for step in steps if step.split()[0] in COMMANDS]
 
 
 _REASON = "--reason …"
