@@ -13,6 +13,7 @@ from tests.record.lives import OPERATOR, brought, declared, ended, judged, start
 from truegreen.contract import Budget
 from truegreen.errors import NotFound
 from truegreen.faces.axes import axes
+from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.documents import (
     agent_document,
     badges,
@@ -91,6 +92,20 @@ def test_a_token_document_has_no_secret(ledger: Ledger):
     assert token_document(token, token.created_at + 10_000_000)["state"] == "expired"
 
 
+@pytest.fixture
+def every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all commands of the public contract were built."""
+    verbs = {"show", "events", "stop", "review", *COMMAND_OF}
+    monkeypatch.setattr("truegreen.faces.documents.COMMANDS", verbs)
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+def test_next_steps_name_only_commands_that_this_version_has(status: TaskStatus, ledger: Ledger):
+    task, _ = brought(ledger, status)
+    assert {step.split()[1] for step in next_steps(task)} <= COMMANDS.keys()
+
+
+@pytest.mark.usefixtures("every_command")
 @pytest.mark.parametrize("status", TaskStatus)
 def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
     task, _ = brought(ledger, status)
@@ -103,6 +118,7 @@ def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
             assert COMMAND_OF[verb] in allowed(status)
 
 
+@pytest.mark.usefixtures("every_command")
 def test_a_sealed_task_leads_nowhere_whatever_its_status(ledger: Ledger):
     task, _ = brought(ledger, TaskStatus.FAILED)
     assert len(next_steps(task)) == 2

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
@@ -317,6 +317,7 @@ def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
             settings=settings(
                 max_examples=EXAMPLES,
                 stateful_step_count=STEPS,
+                phases=[Phase.generate],  # shrinking would take minutes on real databases
                 suppress_health_check=list(HealthCheck),
             ),
         )

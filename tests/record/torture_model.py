@@ -132,7 +132,7 @@ class ModelTask:
             self.move("declare")
         elif detail in RESCUABLE:
             self.move("fall_silent")
-        elif detail in ("refused", "approval_checkpoint"):
+        elif detail in ("refused", "approval_checkpoint", "approval_expired"):
             self.move("block")
         elif detail == "rate_limited" and self.deferrals < DEFERRALS:
             self.move("retry")
@@ -168,7 +168,7 @@ class ModelTask:
         self.live(ticket).seen = True
 
     def heartbeat(self, ticket: Pass) -> None:
-        self.live(ticket)
+        self.held(ticket)  # also while its checks are under way
 
     def declare(self, ticket: Pass) -> None:
         run = self.live(ticket, by_agent=True)
@@ -184,9 +184,15 @@ class ModelTask:
 
     def end_run(self, ticket: Pass, detail: str, *, move: bool) -> None:
         run = self.live(ticket)
+        detail = self.gone(detail)
         if move:
             self.follow(detail)
         run.exit = detail
+
+    def gone(self, detail: str) -> str:
+        """A run that ends while it waits for an answer can't be given one any more."""
+        waits = self.status == "awaiting_approval"
+        return "approval_expired" if waits and detail not in ("refused", "stopped") else detail
 
     def settle(self, ticket: Pass) -> None:
         run = self.held(ticket)
@@ -306,8 +312,9 @@ class ModelTask:
         self.silent(ticket)
         if self.runs[-1].exit:
             raise No("stale")
-        self.follow("process_lost")
-        self.runs[-1].exit = "process_lost"
+        detail = self.gone("process_lost")
+        self.follow(detail)
+        self.runs[-1].exit = detail
         self.fence += 1
 
     def adopt(self, ticket: Pass) -> None:

@@ -270,7 +270,6 @@ def test_show_has_claim_evidence_findings_budget_agents_refusals_and_events(tg: 
         ),
         "attempts  1  1  spent",
         "reentries  0  5",
-        f"truegreen retry {failed} --reason …",
     ):
         assert expected in lines
     text = "\n".join(lines)

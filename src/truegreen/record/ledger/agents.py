@@ -23,8 +23,11 @@ from truegreen.errors import (
 from truegreen.facts import Actor, Ticket
 from truegreen.model import AgentStatus, Disposition, Note, Role
 from truegreen.record.ids import new_id
-from truegreen.record.ledger.desk import Desk, Entry
-from truegreen.record.ledger.runs import typed
+from truegreen.record.ledger.desk import (
+    Desk,
+    Entry,
+)
+from truegreen.record.ledger.inputs import typed
 from truegreen.record.rows import Agent, Message, Token, read
 from truegreen.record.store import Tx
 

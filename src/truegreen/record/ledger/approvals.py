@@ -17,8 +17,14 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger.desk import REASON_LIMIT, Entry, Work
-from truegreen.record.ledger.runs import Runs
+from truegreen.record.ledger.desk import (
+    Entry,
+    Work,
+)
+from truegreen.record.ledger.inputs import REASON_LIMIT
+from truegreen.record.ledger.runs import (
+    Runs,
+)
 from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Tx

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
 from truegreen.contract import checked
 from truegreen.errors import (
     AlreadyDeclared,
@@ -42,14 +40,15 @@ from truegreen.model import (
 )
 from truegreen.record.chain import GENESIS, seal
 from truegreen.record.ids import new_id
-from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Budget, Policy, Step, decide
+from truegreen.record.ledger.inputs import REASON_LIMIT, to_json
+from truegreen.record.ledger.terms import Terms, read_terms
+from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Policy, decide
 from truegreen.record.rows import Agent, Event, Run, Task, read
 from truegreen.record.store import Again, Hit, Row, Store, Tx
 
 T = TypeVar("T")
 Act = Callable[[Tx], Callable[[], T]]
 
-REASON_LIMIT = 4096
 EVIDENCE_LIMIT = 16384
 _TRIES = 6
 _TASK_FIELDS, _RUN_FIELDS = len(Task.__struct_fields__), len(Run.__struct_fields__)
@@ -67,11 +66,6 @@ _NEEDS_SOMEBODY = {
     Move.FAIL: "failed",
 }
 """Moves after which nothing goes on by itself, and what the inbox calls them without a cell."""
-
-
-def to_json(value: object) -> str:
-    """Compact JSON as it stands in the store."""
-    return msgspec.json.encode(value).decode()
 
 
 class Entry(NamedTuple):
@@ -96,48 +90,18 @@ class Link(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A run with its task, what the contract says about failures, and who holds the lease."""
+    """A run with its task and terms, what its agent declared, and who holds the lease."""
 
     task: Task
-    policy: Policy
+    terms: Terms
     run: Run
+    claim: str | None
     lease: str | None
 
-
-class _Terms(msgspec.Struct, frozen=True):
-    class Qa(msgspec.Struct, frozen=True):
-        roles: tuple[str, ...] = ()
-
-    rescue: tuple[str, ...] = ()
-    retry: tuple[str, ...] = ()
-    qa: Qa = Qa()
-
-
-_read_terms = msgspec.json.Decoder(_Terms).decode
-
-
-def policy_of(contract: str, task: Task) -> Policy:
-    """What a frozen contract says about failures; a QA review is never reviewed itself."""
-    terms = _read_terms(contract)
-    chained = task.role in terms.qa.roles and task.qa_of_key is None
-    return Policy(frozenset(terms.rescue), frozenset(terms.retry), chained)
-
-
-def budget_of(task: Task) -> Budget:
-    """The counters of a task."""
-    return Budget(
-        task.attempts,
-        task.attempts_max,
-        task.deferrals,
-        task.deferrals_max,
-        task.qa_rounds,
-        task.qa_rounds_max,
-    )
-
-
-def charged(task: Task, step: Step) -> dict[str, int]:
-    """The counters after a step."""
-    return {charge.value: getattr(task, charge.value) + 1 for charge in step.charges}
+    @property
+    def policy(self) -> Policy:
+        """What to do about failures."""
+        return self.terms.policy(self.task)
 
 
 class Desk:
@@ -192,7 +156,9 @@ class Desk:
             raise
 
     def _keep(self, verb: str, actor: Actor, ticket: Ticket, refused: Refused, tried: Any) -> None:
-        evidence = to_json(tried)[:EVIDENCE_LIMIT]
+        evidence = to_json(tried)
+        if len(evidence) > EVIDENCE_LIMIT:
+            evidence = to_json({"truncated": evidence[:EVIDENCE_LIMIT]})
 
         def act(tx: Tx) -> Callable[[], None]:
             tx.run(
@@ -258,7 +224,7 @@ class Desk:
     def _split(row: Row) -> Work:
         task = read(Task, row[:_TASK_FIELDS])
         run = read(Run, row[_TASK_FIELDS + 1 : _TASK_FIELDS + 1 + _RUN_FIELDS])
-        return Work(task, policy_of(row[_TASK_FIELDS], task), run, row[-1])
+        return Work(task, read_terms(row[_TASK_FIELDS]), run, row[-2], row[-1])
 
     def _held(self, tx: Tx, ticket: Ticket, actor: Actor) -> Work:
         """The work that a ticket is for, or a refusal that names what is stale."""

@@ -27,7 +27,10 @@ from truegreen.model import (
     TaskStatus,
     cell_of,
 )
-from truegreen.record.ledger.desk import Desk, Entry
+from truegreen.record.ledger.desk import (
+    Desk,
+    Entry,
+)
 from truegreen.record.lifecycle import SETTLED
 from truegreen.record.rows import Agent, Run, Task, read
 from truegreen.record.store import Hit, Tx

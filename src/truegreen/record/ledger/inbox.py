@@ -7,8 +7,11 @@ from collections.abc import Callable
 from truegreen.errors import InvalidInput, NotFound, Stale
 from truegreen.facts import Actor
 from truegreen.model import InboxState, Note
-from truegreen.record.ledger.desk import Desk, Entry
-from truegreen.record.ledger.runs import typed
+from truegreen.record.ledger.desk import (
+    Desk,
+    Entry,
+)
+from truegreen.record.ledger.inputs import typed
 from truegreen.record.rows import InboxItem, Task, read
 from truegreen.record.store import Tx
 

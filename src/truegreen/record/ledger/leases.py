@@ -19,9 +19,16 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger.desk import Entry, Work
+from truegreen.record.ledger.desk import (
+    Entry,
+    Work,
+)
+from truegreen.record.ledger.inputs import as_json, microseconds
 from truegreen.record.ledger.reads import bounded
-from truegreen.record.ledger.runs import LEASE_SECONDS, Runs, as_json, microseconds
+from truegreen.record.ledger.runs import (
+    LEASE_SECONDS,
+    Runs,
+)
 from truegreen.record.rows import Lease, Task, read
 from truegreen.record.store import Tx
 

@@ -270,6 +270,11 @@ class Reads(Desk):
                     rows += tx.all("inbox_waiting", severity=severity, now=tx.now, n=left)
         return [Waiting(read(InboxItem, row[:-1]), row[-1]) for row in rows]
 
+    def refusals(self, *, limit: int = PAGE) -> list[Refusal]:
+        """Late and conflicting writes that were refused and kept, newest first."""
+        with self._store.snapshot() as tx:
+            return [read(Refusal, row) for row in tx.all("refusals_latest", n=bounded(limit))]
+
     def tokens(self) -> list[Token]:
         """Every token, never a secret."""
         with self._store.snapshot() as tx:

@@ -22,8 +22,10 @@ from truegreen.errors import (
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Ticket
 from truegreen.model import (
     ENDS,
+    HINDERED,
     PARENT,
     AgentStatus,
+    ClaimKind,
     ExitDetail,
     ExitReason,
     Move,
@@ -35,22 +37,24 @@ from truegreen.model import (
 )
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
-    REASON_LIMIT,
     Desk,
     Entry,
     Work,
-    budget_of,
-    charged,
-    to_json,
 )
+from truegreen.record.ledger.inputs import (
+    REASON_LIMIT,
+    WORD_LIMIT,
+    as_json,
+    microseconds,
+    to_json,
+    typed,
+)
+from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Step, after_exit, decide
 from truegreen.record.rows import Event, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 LEASE_SECONDS = 60.0
-LONGEST_LEASE = 366 * 86400.0
-EXTRA_LIMIT = 65536
-WORD_LIMIT = 200
 _EXITS = (
     *(Move.DECLARE, Move.FALL_SILENT, Move.BLOCK, Move.RETRY, Move.FAIL, Move.CANCEL),
     Note.END,
@@ -281,6 +285,8 @@ class Runs(Desk):
                 return lambda: (done, False)
             work = self._live(tx, ticket, actor)
             late = claim is not None and not self._claim(tx, work, claim)
+            if claim and not late:
+                work = work._replace(claim=claim.kind)
             hit = self._end_run(tx, work, ended, Entry(actor, ended.message, key=key), move=move)
             return lambda: (read(Task, hit.row), late)
 
@@ -293,6 +299,8 @@ class Runs(Desk):
         self, tx: Tx, work: Work, ended: Exit, entry: Entry, *, move: bool = True, raised: int = 0
     ) -> Hit:
         """Close a run and take its task along; `raised` lifts the fence against survivors."""
+        if work.claim == ClaimKind.FAILED and ended.detail is ExitDetail.COMPLETED:
+            ended = msgspec.structs.replace(ended, detail=ExitDetail.DECLARED_FAILURE)
         if work.task.status is TaskStatus.AWAITING_APPROVAL and _is_news(ended):
             ended = _while_waiting(ended)
             entry = entry._replace(reason=ended.message)
@@ -402,34 +410,6 @@ class Runs(Desk):
             raise Stale(message, stale="run", exit_reason=run.exit_reason)
 
 
-def typed(value: T, kind: Any = None) -> T:
-    """The value itself, if its fields are what their types say and a store can keep them."""
-    try:
-        plain = msgspec.to_builtins(value)
-        msgspec.convert(plain, kind or type(value))
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{type(value).__name__.lower()}: {error}") from None
-    for name, field in (plain if isinstance(plain, dict) else {"number": plain}).items():
-        if isinstance(field, int) and not -(1 << 62) < field < 1 << 62:
-            raise InvalidInput(f"{name}: {field} is out of range")
-    return value
-
-
-def as_json(value: object, what: str, limit: int = EXTRA_LIMIT) -> str:
-    """JSON as it stands in the store, if it can be written and is no longer than this."""
-    try:
-        return checked(to_json(value), what, limit)
-    except (UnicodeEncodeError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{what}: can't be kept as JSON ({error})") from None
-
-
-def microseconds(seconds: float) -> int:
-    """How long a lease is; a negative one has run out before it began."""
-    if not abs(typed(seconds, float)) <= LONGEST_LEASE:
-        raise InvalidInput(f"a lease lasts at most {LONGEST_LEASE:.0f} s, not {seconds}")
-    return int(seconds * 1e6)
-
-
 def _check_start(start: Start) -> None:
     checked(start.holder, "holder", 200)
     checked(start.isolation, "isolation", 100)
@@ -460,7 +440,8 @@ def _check_exit(ended: Exit) -> None:
 
 def _is_news(ended: Exit) -> bool:
     """Whether a waiting run ended for another reason than the answer to its question."""
-    return ended.reason not in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
+    answered = ended.reason in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
+    return not answered or ended.detail in HINDERED
 
 
 def _while_waiting(ended: Exit) -> Exit:

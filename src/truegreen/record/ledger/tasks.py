@@ -12,8 +12,12 @@ from truegreen.facts import Actor
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus, cell_of
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
-from truegreen.record.ledger.desk import Desk, Entry, Link
-from truegreen.record.ledger.runs import typed
+from truegreen.record.ledger.desk import (
+    Desk,
+    Entry,
+    Link,
+)
+from truegreen.record.ledger.inputs import typed
 from truegreen.record.lifecycle import TARGETS, decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Hit, Tx

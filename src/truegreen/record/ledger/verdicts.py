@@ -27,16 +27,13 @@ from truegreen.model import (
 )
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
-    REASON_LIMIT,
     Entry,
     Work,
-    budget_of,
-    charged,
-    to_json,
 )
 from truegreen.record.ledger.endings import Endings
-from truegreen.record.ledger.runs import WORD_LIMIT, as_json, typed
+from truegreen.record.ledger.inputs import REASON_LIMIT, WORD_LIMIT, as_json, to_json, typed
 from truegreen.record.ledger.tasks import Tasks
+from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Judged, Step, after_rejection, after_verdict, decide
 from truegreen.record.rows import Agent, FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
@@ -126,7 +123,7 @@ class Verdicts(Tasks, Endings):
             _check_fresh(work, verdict)
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             if verdict.outcome is Outcome.PASSED:
-                _check_carried(found, verdict.digest)
+                _check_carried(work, found, verdict.digest)
             judged = _judged(work, found)
             step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
             entry = Entry(actor, reason, run=ticket.run, key=key)
@@ -229,7 +226,7 @@ class Verdicts(Tasks, Endings):
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             verdict = _qa_verdict(work, finding)
             if verdict.outcome is Outcome.PASSED:
-                _check_carried(found, verdict.digest)
+                _check_carried(work, found, verdict.digest)
             step = after_verdict(
                 verdict.outcome, _judged(work, found), work.policy, budget_of(work.task)
             )
@@ -356,17 +353,29 @@ def _standing(outcome: Outcome, move: Move) -> Outcome:
     return outcome
 
 
-def _check_carried(found: list[FindingRow], digest: str) -> None:
-    """A pass needs a binding check that passed on this tree, and none that did not."""
-    last: dict[str, FindingOutcome] = {}
+def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
+    """A pass needs every required check, passed on this tree, and no binding one that did not."""
+    rescue = work.run.exit_reason is not ExitReason.DONE
+    passed: dict[str, bool] = {}
+    once_red: set[str] = set()
     for finding in found:
         if finding.binding and finding.phase is not Phase.BASELINE and finding.digest == digest:
-            failed = last.get(finding.check_name) is FindingOutcome.FAILED
-            last[finding.check_name] = FindingOutcome.FAILED if failed else finding.outcome
-    open_checks = [name for name, outcome in last.items() if outcome is not FindingOutcome.PASSED]
-    if not last or open_checks:
-        why = f"not passed: {', '.join(open_checks)}" if last else "no check ran on this tree"
+            name = finding.check_name
+            if finding.outcome is FindingOutcome.FAILED:
+                once_red.add(name)
+            reached = _reached(finding, work.terms.threshold(name, rescue=rescue))
+            passed[name] = reached and name not in once_red
+    missing = [name for name in work.terms.required() if name not in passed]
+    red = [name for name, green in passed.items() if not green]
+    if missing or red or not passed:
+        why = f"not passed: {', '.join(missing + red)}" if missing or red else "no check ran"
         raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
+
+
+def _reached(finding: FindingRow, threshold: float | None) -> bool:
+    """Whether a finding passed, and with the score that it needs where it needs one."""
+    scored = threshold is None or (finding.score is not None and finding.score >= threshold)
+    return finding.outcome is FindingOutcome.PASSED and scored
 
 
 def _judged(work: Work, found: list[FindingRow]) -> Judged:

@@ -23,15 +23,16 @@ SELECT {task} FROM tasks WHERE tasks.key = :key {lock};
 
 -- name: work_locked
 -- A run with its task and lease; the task is held until the transaction ends.
-SELECT {task}, tasks.contract, {run}, leases.token
+SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
   FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN leases ON leases.run_key = runs.key
+  LEFT JOIN claims ON claims.run_key = runs.key
   WHERE runs.id = :run {lock_tasks};
 
 -- name: latest_locked
 -- A task with its latest run; the task is held until the transaction ends.
-SELECT {task}, tasks.contract, {run}, leases.token
+SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
   FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
-  LEFT JOIN leases ON leases.run_key = runs.key
+  LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
   WHERE tasks.key = :key {lock_tasks};
 
 -- name: ready
@@ -210,6 +211,10 @@ INSERT INTO refusals (task_key, run_id, verb, code, actor, message, evidence, ti
 -- name: refusals_of_task
 -- Late and conflicting writes about a task.
 SELECT {refusal} FROM refusals WHERE refusals.task_key = :key ORDER BY refusals.key LIMIT 100;
+
+-- name: refusals_latest
+-- Late and conflicting writes, newest first, also those about no task.
+SELECT {refusal} FROM refusals ORDER BY refusals.key DESC LIMIT :n;
 
 -- name: insert_agent
 -- A new conversation; under a terminated parent it is born terminated.

@@ -1,0 +1,73 @@
+"""What a task's frozen contract and its counters say: how to fail, what must pass, what is left."""
+
+from __future__ import annotations
+
+import msgspec
+
+from truegreen.record.lifecycle import Budget, Policy, Step
+from truegreen.record.rows import Task
+
+
+class _Qa(msgspec.Struct, frozen=True):
+    roles: tuple[str, ...] = ()
+
+
+class _Gate(msgspec.Struct, frozen=True):
+    name: str
+    required: bool = True
+
+
+class _Evaluator(msgspec.Struct, frozen=True):
+    name: str
+    threshold: float
+    rescue_threshold: float | None = None
+    required: bool = True
+    shadow: bool = False
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """The part of a contract that the record decides by."""
+
+    rescue: tuple[str, ...] = ()
+    retry: tuple[str, ...] = ()
+    qa: _Qa = _Qa()
+    gates: tuple[_Gate, ...] = ()
+    evaluators: tuple[_Evaluator, ...] = ()
+
+    def policy(self, task: Task) -> Policy:
+        """What to do about failures; a QA review is never reviewed itself."""
+        chained = task.role in self.qa.roles and task.qa_of_key is None
+        return Policy(frozenset(self.rescue), frozenset(self.retry), chained)
+
+    def required(self) -> list[str]:
+        """The checks without which nothing is green."""
+        gates = [gate.name for gate in self.gates if gate.required]
+        judges = [e.name for e in self.evaluators if e.required and not e.shadow]
+        return gates + judges
+
+    def threshold(self, check: str, *, rescue: bool) -> float | None:
+        """The score that an evaluator must reach, if the check is one."""
+        for judge in self.evaluators:
+            if judge.name == check:
+                return (judge.rescue_threshold if rescue else None) or judge.threshold
+        return None
+
+
+read_terms = msgspec.json.Decoder(Terms).decode
+
+
+def budget_of(task: Task) -> Budget:
+    """The counters of a task."""
+    return Budget(
+        task.attempts,
+        task.attempts_max,
+        task.deferrals,
+        task.deferrals_max,
+        task.qa_rounds,
+        task.qa_rounds_max,
+    )
+
+
+def charged(task: Task, step: Step) -> dict[str, int]:
+    """The counters after a step."""
+    return {charge.value: getattr(task, charge.value) + 1 for charge in step.charges}

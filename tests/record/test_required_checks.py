@@ -1,0 +1,120 @@
+"""Green needs every check that the frozen contract names, and the scores that it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.record.lives import (
+    OPERATOR,
+    agent_of,
+    declared,
+    ended,
+    finding,
+    opened,
+    started,
+    verdict,
+)
+from truegreen.contract import Evaluator, Gate, GateKind
+from truegreen.errors import Refused, Terminated
+from truegreen.facts import Claim, Ticket
+from truegreen.model import (
+    Cell,
+    ClaimKind,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Outcome,
+    TaskStatus,
+)
+from truegreen.record.ledger import Ledger
+
+PASSED = FindingOutcome.PASSED
+GATES = (
+    Gate(name="tests", kind=GateKind.RUN, command=("pytest",)),
+    Gate(name="lint", kind=GateKind.RUN, command=("ruff",)),
+    Gate(name="docs", kind=GateKind.RUN, command=("mkdocs",), required=False),
+)
+JUDGE = Evaluator(name="reviewer", command=("judge",), threshold=0.70, rescue_threshold=0.80)
+
+
+def tried(ledger: Ledger, ticket: Ticket, *found: dict[str, Any]) -> TaskStatus:
+    """Record findings and ask for a pass."""
+    ledger.record(ticket, [finding(ledger, ticket, **each) for each in found])
+    return ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED)).status
+
+
+@pytest.mark.criterion("E23")
+def test_a_pass_without_one_of_the_required_gates_is_refused(ledger: Ledger) -> None:
+    ticket = started(ledger, gates=GATES)
+    declared(ledger, ticket)
+    with pytest.raises(Refused, match="lint"):
+        tried(ledger, ticket, {"check": "tests", "outcome": PASSED})
+    with pytest.raises(Refused, match="lint"):
+        tried(ledger, ticket, {"check": "lint", "outcome": PASSED, "binding": False})
+    assert ledger.task(ticket.task).status is TaskStatus.PENDING_EVAL
+    assert tried(ledger, ticket, {"check": "lint", "outcome": PASSED}) is TaskStatus.SUCCEEDED
+
+
+@pytest.mark.criterion("F06", "F12")
+@pytest.mark.parametrize(
+    ("score", "enough"),
+    [(None, False), (0.0, False), (0.6999, False), (0.70, True), (1.0, True)],
+)
+def test_a_score_below_the_threshold_never_passes(
+    ledger: Ledger, score: float | None, enough: bool
+) -> None:
+    ticket = started(ledger, evaluators=(JUDGE,))
+    declared(ledger, ticket)
+    given = {"check": "reviewer", "outcome": PASSED, "score": score}
+    if enough:
+        assert tried(ledger, ticket, given) is TaskStatus.SUCCEEDED
+        return
+    with pytest.raises(Refused, match="reviewer"):
+        tried(ledger, ticket, given)
+
+
+@pytest.mark.criterion("F07")
+@pytest.mark.parametrize(("score", "enough"), [(0.75, False), (0.80, True)])
+def test_a_rescue_needs_its_own_score(ledger: Ledger, score: float, enough: bool) -> None:
+    ticket = started(ledger, evaluators=(JUDGE,))
+    ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
+    given = {"check": "reviewer", "outcome": PASSED, "score": score}
+    if enough:
+        assert tried(ledger, ticket, given) is TaskStatus.SUCCEEDED
+        assert ledger.task(ticket.task).rescued
+        return
+    with pytest.raises(Refused, match="reviewer"):
+        tried(ledger, ticket, given)
+
+
+@pytest.mark.criterion("F33")
+def test_a_shadow_evaluator_is_not_required(ledger: Ledger) -> None:
+    shadow = Evaluator(name="shadow", command=("judge",), shadow=True)
+    ticket = started(ledger, gates=GATES[:1], evaluators=(shadow,))
+    declared(ledger, ticket)
+    assert tried(ledger, ticket, {"check": "tests", "outcome": PASSED}) is TaskStatus.SUCCEEDED
+
+
+@pytest.mark.criterion("A10")
+@pytest.mark.parametrize("early", [True, False])
+def test_an_agent_that_says_failed_is_believed(ledger: Ledger, early: bool) -> None:
+    ticket = started(ledger, opened(ledger).id)
+    claim = Claim(kind=ClaimKind.FAILED, reason="0 issues triaged", extra={"issues_triaged": 0})
+    if early:
+        ledger.declare(ticket, claim, actor=agent_of(ticket))
+    task = ledger.end_run(ticket, ended(), claim=None if early else claim)
+    assert (task.exit_reason, task.exit_detail) == (ExitReason.DONE, ExitDetail.DECLARED_FAILURE)
+    assert (task.status, task.cell) == (TaskStatus.QUEUED, Cell.SILENT_FAILURE)
+
+
+@pytest.mark.criterion("M11")
+def test_what_was_refused_about_no_task_can_be_read_too(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    for _ in range(3):
+        with pytest.raises(Terminated):
+            ledger.send(agent.id, "wake up", actor=OPERATOR)
+    (refusal,) = ledger.refusals()
+    assert (refusal.verb, refusal.code, refusal.times) == ("send", "terminated", 3)
