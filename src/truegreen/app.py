@@ -36,12 +36,22 @@ def anchor_path(config: Config) -> str:
 
 def ledger_of(config: Config) -> Ledger:
     """The ledger in force: an empty store is created, a wrecked one refused."""
+    _hush(config)
     return open_ledger(config.store, anchor=anchor_path(config))
 
 
 def unverified_ledger(config: Config) -> Ledger:
     """The ledger as it is found, for those who look at it and mend it: nothing is created."""
+    _hush(config)
     return Ledger(open_store(config.store), Anchor(anchor_path(config)))
+
+
+def _hush(config: Config) -> None:
+    """What PostgreSQL's driver logs about a refused statement is said by our own error already."""
+    if not store_file(config):
+        import logging  # noqa: PLC0415 - the driver loads it anyway
+
+        logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 def is_missing(config: Config) -> bool:

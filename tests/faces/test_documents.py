@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.faces.conftest import furnish
@@ -153,6 +153,8 @@ def test_what_a_run_was_charged_is_in_the_budget(ledger: Ledger):
 
 
 @given(st.text(st.characters(codec="utf-8")))
+@example("\x7f")
+@example("\x9b31m\u202e\u2028")
 def test_json_says_the_same_and_nothing_in_it_acts_on_a_terminal(text: str):
     line = encoded({"text": text})
     assert json.loads(line) == {"text": text}

@@ -30,7 +30,7 @@ _read = msgspec.json.decode
 def encoded(document: object) -> bytes:
     """One line of JSON; characters that could act on a terminal are escaped."""
     text = msgspec.json.encode(document).decode()
-    if not text.isascii():
+    if not text.isprintable():
         text = _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text.encode() + b"\n"
 

@@ -32,11 +32,14 @@ from truegreen.model import (
     AgentStatus,
     Cell,
     EventLevel,
+    ExitReason,
     Move,
     Note,
+    Outcome,
     Role,
     Severity,
     TaskStatus,
+    cell_of,
 )
 from truegreen.record.chain import GENESIS, seal
 from truegreen.record.ids import new_id
@@ -395,6 +398,21 @@ class Desk:
             outcome=outcome[:REASON_LIMIT],
             now=tx.now,
         )
+
+    @staticmethod
+    def _unjudged(tx: Tx, run: Run, reason: ExitReason) -> Cell:
+        """An ended run whose verdict nobody waits for any more; says the cell that it ends in."""
+        cell = cell_of(run.status, reason, Outcome.UNKNOWN)
+        tx.hit(
+            "judge_run",
+            key=run.key,
+            verdict=Outcome.UNKNOWN,
+            level=None,
+            reason="ended before a verdict",
+            cell=cell,
+            now=tx.now,
+        )
+        return cell
 
     @staticmethod
     def _settle_agent(tx: Tx, agent_key: int | None, status: AgentStatus) -> None:

@@ -25,7 +25,6 @@ from truegreen.model import (
     Role,
     RunStatus,
     TaskStatus,
-    cell_of,
 )
 from truegreen.record.ledger.desk import (
     Desk,
@@ -239,15 +238,7 @@ class Endings(Desk):
             )
             self._settle_agent(tx, run.agent_key, AgentStatus.COMPLETED)
         elif run.verdict is Outcome.PENDING:
-            tx.hit(
-                "judge_run",
-                key=run.key,
-                verdict=Outcome.UNKNOWN,
-                level=None,
-                reason="ended before a verdict",
-                cell=cell_of(run.status, run.exit_reason, Outcome.UNKNOWN),
-                now=tx.now,
-            )
+            self._unjudged(tx, run, run.exit_reason)
 
 
 def _already(task: str | None, family: Iterable[Agent], status: str, fence: int) -> Termination:

@@ -9,7 +9,7 @@ from truegreen.contract import Contract, contract_digest
 from truegreen.contract.reading import checked_word
 from truegreen.errors import BudgetSpent, InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
-from truegreen.model import Mode, Move, Note, Outcome, TaskStatus, cell_of
+from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
@@ -163,16 +163,7 @@ class Tasks(Desk):
         tx.run("drop_lease", run_key=run.key)
         if run.verdict is not Outcome.PENDING or run.exit_reason is None:
             return {}
-        cell = cell_of(run.status, run.exit_reason, Outcome.UNKNOWN)
-        tx.hit(
-            "judge_run",
-            key=run.key,
-            verdict=Outcome.UNKNOWN,
-            level=None,
-            reason="ended before a verdict",
-            cell=cell,
-            now=tx.now,
-        )
+        cell = self._unjudged(tx, run, run.exit_reason)
         return {"verdict": Outcome.UNKNOWN, "cell": cell}
 
 
