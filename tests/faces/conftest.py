@@ -61,11 +61,12 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def environ(compiled: dict[str, str]) -> Callable[..., dict[str, str]]:
+def environ(compiled: dict[str, str], tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment of a command."""
 
     def make(**changes: str) -> dict[str, str]:
-        return {**os.environ, **compiled, "TZ": "UTC", **changes}
+        home = str(tmp_path / "home")
+        return {**os.environ, **compiled, "TMPDIR": home, "TZ": "UTC", **changes}
 
     return make
 

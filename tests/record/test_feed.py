@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +18,10 @@ from tests.record.torture_verbs import living
 from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from truegreen.record.ledger.reads import Told
+    from truegreen.record.store import Tx
 
 WRITERS = 4
 LIVES = 12
@@ -64,13 +66,16 @@ class KeyReader(Reader):
 def slowed(ledger: Ledger, wait: Callable[[], None]) -> Ledger:
     """A ledger that dawdles between its writes and its commit."""
     store: Any = ledger.store
-    commit = store._commit
+    transaction = store.transaction
 
-    def late(*values: Any) -> None:
-        wait()
-        commit(*values)
+    @contextmanager
+    def late() -> Iterator[Tx]:
+        with transaction() as tx:
+            yield tx
+            tx.one("event_landed", id="")  # the answer comes after everything that was written
+            wait()
 
-    store._commit = late
+    store.transaction = late
     return ledger
 
 

@@ -390,6 +390,8 @@ def test_a_nightmare_with_a_restart_between_every_step_ends_where_it_should(
     refused("stale", lambda b: b.judge(adopted, concluded(trial, Outcome.FAILED)))
     book.step(lambda b: b.retry(task, actor=OPERATOR, reason="it broke in production"))
     fourth = book.step(lambda b: b.start(task, EXPIRED))
+    judge = Actor(Role.JUDGE, "judge", adopted.run, adopted.fence)
+    refused("stale", lambda b: b.record(adopted, [found_by(trial)], actor=judge))
     book.step(lambda b: b.cancel(task, actor=OPERATOR, reason="enough"))
     refused("stale", lambda b: b.end_run(fourth, ended(), claim=DONE))
     book.step(lambda b: b.terminate(task, actor=OPERATOR))

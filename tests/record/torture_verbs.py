@@ -118,11 +118,8 @@ def silent(ledger: Ledger) -> Trial:
 def in_qa(ledger: Ledger) -> Trial:
     """A task under QA; the ticket is the review's."""
     task, _ = brought(ledger, S.PENDING_QA)
-    with ledger.store.snapshot() as tx:
-        (review,) = [key for (key,) in tx.all("unsettled_children", key=task.key)]
-        row = tx.one("task_locked_by_key", key=review)
-    assert row
-    return Trial("", task.id, ledger.start(row[1], HOLDER))
+    (review,) = [each.id for each in ledger.page().tasks if each.qa_of_key == task.key]
+    return Trial("", task.id, ledger.start(review, HOLDER))
 
 
 def waiting(ledger: Ledger) -> Trial:

@@ -131,7 +131,7 @@ def _report(frame: Frame, error: BaseException) -> str:
 def _state_dir(frame: Frame) -> str:
     try:
         return (frame.settings or frame.load()).state_dir
-    except (TruegreenError, click.ClickException):
+    except Exception:  # noqa: BLE001 - whatever is broken may be broken here too
         return ""
 
 

@@ -131,10 +131,9 @@ def revoke(frame: Frame, token: str, reason: str) -> None:
     """Revoke a TOKEN by its id: it opens nothing from now on. Doing it again changes nothing."""
     with frame.ledger() as ledger:
         whole = ledger.find("tok", token)
-        ledger.revoke_token(whole, actor=operator(), reason=reason)
+        revoked = ledger.revoke_token(whole, actor=operator(), reason=reason)
         ledger.mark()
-        now = next(found for found in ledger.tokens() if found.id == whole)
-    document = {"token": token_document(now, _now())}
+    document = {"token": token_document(revoked, _now())}
     frame.give(document, lambda paper: paper.say(f"{whole} is revoked"))
 
 
