@@ -96,6 +96,7 @@ _NOW = 1_700_000_000_000_000
 _HEAD = b"0" * 32
 _BORN: dict[str, Any] = {
     "mode": "autonomous",
+    "silent": 0,
     "rescued": 0,
     "overridden": 0,
     "sealed_at": None,

@@ -53,7 +53,7 @@ STATEMENTS = {
     "counts": 3,
     "dossier": 9,
     "events": 4,
-    "inbox": 3,
+    "inbox": 5,
 }
 """What the ledger may send to SQLite for one verb, BEGIN and COMMIT included."""
 
@@ -61,23 +61,23 @@ CLOCK = 1
 """PostgreSQL is asked for the time as well."""
 
 ROUND_TRIPS = {
-    "open": 5,
-    "claim_next": 7,
-    "start": 5,
-    "seen": 5,
-    "heartbeat": 5,
-    "end_run": 6,
-    "record": 5,
-    "judge": 6,
-    "terminate": 8,
-    "terminate again": 5,
-    "cancel": 6,
-    "page": 5,
-    "page of a status": 5,
-    "counts": 4,
-    "dossier": 10,
-    "events": 5,
-    "inbox": 4,
+    "open": 3,
+    "claim_next": 5,
+    "seen": 3,
+    "heartbeat": 3,
+    "end_run": 4,
+    "record": 3,
+    "judge": 4,
+    "start": 3,
+    "terminate": 6,
+    "terminate again": 3,
+    "cancel": 4,
+    "page": 3,
+    "page of a status": 3,
+    "counts": 2,
+    "dossier": 8,
+    "events": 3,
+    "inbox": 5,
 }
 WAL_BYTES = 19_000
 """Per life on PostgreSQL, without full-page images; the goal is 5 KB."""

@@ -160,12 +160,7 @@ PARENT: dict[ExitDetail, ExitReason] = {
 ENDS: dict[ExitReason, tuple[RunStatus, ...]] = {
     ExitReason.DONE: (RunStatus.EXITED,),
     ExitReason.MAX_ITERATIONS: (RunStatus.CAPPED,),
-    ExitReason.BLOCKED: (
-        RunStatus.EXITED,
-        RunStatus.CRASHED,
-        RunStatus.STOPPED,
-        RunStatus.LOST,
-    ),
+    ExitReason.BLOCKED: (RunStatus.EXITED, RunStatus.CRASHED, RunStatus.STOPPED, RunStatus.LOST),
     ExitReason.FATAL_ERROR: (RunStatus.CRASHED, RunStatus.LOST, RunStatus.MISSED),
     ExitReason.USER_CANCELLED: (RunStatus.STOPPED, RunStatus.TERMINATED),
     ExitReason.UNKNOWN: (RunStatus.EXITED, RunStatus.CRASHED, RunStatus.MISSED),
@@ -475,27 +470,17 @@ CELLS: dict[Cell, CellLook] = {
     ),
 }
 
+C = Cell
+_ROWS: dict[Light, tuple[Cell, ...]] = {  # passed, failed, inconclusive, unknown, pending
+    Light.GREEN: (C.TRUE_GREEN, C.SILENT_FAILURE, C.UNDECIDED, C.UNVERIFIED, C.AWAITING_VERDICT),
+    Light.RED: (C.RESCUED, C.FAILED, C.UNDECIDED, C.OUTAGE, C.RESCUE_UNDER_WAY),
+    Light.AMBER: (C.FINISHED_AT_THE_CAP, C.CAP_HIT, C.CAP_HIT, C.CAP_HIT, C.RESCUE_UNDER_WAY),
+    Light.GREY: (C.KEPT, C.STOPPED, C.STOPPED, C.STOPPED, C.STOPPED),
+}
 MATRIX: dict[tuple[Light, Outcome], Cell] = {
-    (Light.GREEN, Outcome.PASSED): Cell.TRUE_GREEN,
-    (Light.GREEN, Outcome.FAILED): Cell.SILENT_FAILURE,
-    (Light.GREEN, Outcome.INCONCLUSIVE): Cell.UNDECIDED,
-    (Light.GREEN, Outcome.UNKNOWN): Cell.UNVERIFIED,
-    (Light.GREEN, Outcome.PENDING): Cell.AWAITING_VERDICT,
-    (Light.RED, Outcome.PASSED): Cell.RESCUED,
-    (Light.RED, Outcome.FAILED): Cell.FAILED,
-    (Light.RED, Outcome.INCONCLUSIVE): Cell.UNDECIDED,
-    (Light.RED, Outcome.UNKNOWN): Cell.OUTAGE,
-    (Light.RED, Outcome.PENDING): Cell.RESCUE_UNDER_WAY,
-    (Light.AMBER, Outcome.PASSED): Cell.FINISHED_AT_THE_CAP,
-    (Light.AMBER, Outcome.FAILED): Cell.CAP_HIT,
-    (Light.AMBER, Outcome.INCONCLUSIVE): Cell.CAP_HIT,
-    (Light.AMBER, Outcome.UNKNOWN): Cell.CAP_HIT,
-    (Light.AMBER, Outcome.PENDING): Cell.RESCUE_UNDER_WAY,
-    (Light.GREY, Outcome.PASSED): Cell.KEPT,
-    (Light.GREY, Outcome.FAILED): Cell.STOPPED,
-    (Light.GREY, Outcome.INCONCLUSIVE): Cell.STOPPED,
-    (Light.GREY, Outcome.UNKNOWN): Cell.STOPPED,
-    (Light.GREY, Outcome.PENDING): Cell.STOPPED,
+    (light, outcome): cell
+    for light, row in _ROWS.items()
+    for outcome, cell in zip(Outcome, row, strict=True)
 }
 
 

@@ -167,6 +167,10 @@ def test_wrong_counters_and_ghosts_are_found(sqlite_url: str) -> None:
         raw.execute("UPDATE counters SET tasks = tasks + 1 WHERE status = 'queued'")
         raw.execute("DELETE FROM leases")
     assert {a.name for a in doctor.examine(ledger)} == {"counters", "ghost"}
+    assert migrate.migrate(ledger.store, repair=True) == [
+        "mended: the matrix's counters were wrong"
+    ]
+    assert {a.name for a in doctor.examine(ledger)} == {"ghost"}
     ledger.close()
 
 

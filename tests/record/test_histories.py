@@ -304,7 +304,7 @@ def memory_url() -> Iterator[str]:
         yield f"sqlite://{folder}/truegreen.db"
 
 
-@pytest.mark.criterion("P03", "M02", "M05", "C08", "C10")
+@pytest.mark.criterion("P03", "M02", "M05")
 @pytest.mark.timeout(7200 if THOROUGH else 300)
 def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
     memory_url: str, postgres_url: str
@@ -329,7 +329,6 @@ def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
 # -- the model itself -------------------------------------------------------------------------
 
 
-@pytest.mark.criterion("C01")
 def test_the_table_written_by_hand_is_the_table() -> None:
     by_hand = {(source, event): to for event, (froms, to) in EDGES.items() for source in froms}
     real = {(source.value, move.value): to.value for (source, move), to in TARGETS.items()}

@@ -363,7 +363,7 @@ def test_a_migration_that_rebuilds_a_table_gets_every_trigger_back(
     store.close()
     with raw_sql(sqlite_url) as raw:
         said = raw.tried("INSERT INTO claims (task_key, run_key, kind, reason, statements, extra,"
-                         " source, at) VALUES (1, 1, 'wrong', '', '', '', '', 1)")  # fmt: skip
+                         " source, at) VALUES (1, 2, 'wrong', '', '', '', '', 1)")  # fmt: skip
         assert "CHECK constraint failed" in (said or "")
 
 

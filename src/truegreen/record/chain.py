@@ -114,8 +114,20 @@ class Anchor:
             raise Unavailable(message) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if self.last().events < mark.events:
+            before = self.last()
+            if before.events < mark.events:
                 os.write(handle, msgspec.json.encode(mark) + b"\n")
                 os.fsync(handle)
+            if before == Reach():
+                _keep_name(os.path.dirname(self.path))
         finally:
             os.close(handle)
+
+
+def _keep_name(folder: str) -> None:
+    """A new file is only found after a power cut if its folder was flushed as well."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

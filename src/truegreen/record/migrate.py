@@ -170,6 +170,8 @@ def _refuse(state: State) -> None:
     if state.problems:
         listed = "; ".join(state.problems[:5])
         message = f"the store is not what it was: {listed}. Look: truegreen doctor. Mend: {REPAIR}"
+        if _beyond(state.problems):
+            message += " (triggers and indexes only: a changed table needs a backup)"
         raise SchemaWrecked(message, allowed=(REPAIR,), problems=list(state.problems))
     if state.version < state.newest:
         message = (
@@ -200,8 +202,31 @@ def migrate(store: Store, *, repair: bool = False) -> list[str]:
             raise
     if state.problems:
         done += _mend(store, state.problems)
+    if repair:
+        done += _recount(store)
     verify(store)
     return done
+
+
+def miscounted(store: Store) -> bool:
+    """Whether the matrix's counters differ from the tasks that they count."""
+    with store.snapshot() as tx:
+        kept, counted = tx.all("counters"), tx.all("counters_by_hand")
+    return sorted(kept) != sorted(counted)
+
+
+def _recount(store: Store) -> list[str]:
+    if not miscounted(store):
+        return []
+    store.script(
+        [
+            "DELETE FROM counters",
+            "INSERT INTO counters (shard, run_status, status, cell, tasks)"  # noqa: ISC004
+            " SELECT 0, COALESCE(run_status, ''), status, COALESCE(cell, ''), COUNT(*) FROM tasks"
+            " GROUP BY COALESCE(run_status, ''), status, COALESCE(cell, '')",
+        ]
+    )
+    return ["mended: the matrix's counters were wrong"]
 
 
 def ensure(store: Store) -> None:
@@ -231,8 +256,13 @@ def _sealed(store: Store) -> list[str]:
     ]
 
 
+def _beyond(problems: tuple[str, ...]) -> list[str]:
+    """What no command can mend."""
+    return [p for p in problems if p.startswith(("table", "constraint", "migration"))]
+
+
 def _check_mendable(problems: tuple[str, ...]) -> None:
-    beyond = [p for p in problems if p.startswith(("table", "constraint", "migration"))]
+    beyond = _beyond(problems)
     if beyond:
         message = (
             f"{'; '.join(beyond)}: rows may have been written past the rules, and no command can"

@@ -25,6 +25,7 @@ from truegreen.errors import (
     StoreUnreachable,
     Terminated,
     TruegreenError,
+    Unavailable,
 )
 from truegreen.facts import Actor, Ticket
 from truegreen.model import (
@@ -155,7 +156,11 @@ class Desk:
         try:
             return self._do(act)
         except (Stale, Terminated, AlreadyDeclared) as refused:
-            self._keep(verb, actor, ticket, refused, tried)
+            try:
+                self._keep(verb, actor, ticket, refused, tried)
+            except Unavailable as unkept:
+                # The refusal is the answer, whether or not there was room to keep what was tried.
+                raise refused from unkept
             raise
 
     def _keep(self, verb: str, actor: Actor, ticket: Ticket, refused: Refused, tried: Any) -> None:

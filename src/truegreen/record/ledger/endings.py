@@ -141,6 +141,7 @@ class Endings(Desk):
         if task.status in SETTLED and task.status is not TaskStatus.BLOCKED:
             changes = {"sealed_at": tx.now, "fence": task.fence + 1}
             tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+            self._nobody_needed(tx, task, f"sealed by {entry.actor}")
             return self._note(tx, task, Note.SEAL, entry, **changes), []
         return self._end(tx, task, Move.TERMINATE, entry, sealed_at=tx.now)
 
@@ -167,7 +168,8 @@ class Endings(Desk):
             tx.one("task_locked_by_key", key=key)
             for (key,) in tx.all("unsettled_children", key=task.key)
         ]
-        return [read(Task, row) for row in rows if row]
+        children = [read(Task, row) for row in rows if row]
+        return [child for child in children if child.status not in SETTLED]
 
     @staticmethod
     def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:
