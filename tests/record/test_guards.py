@@ -233,11 +233,11 @@ def stands_where_it_should(raw: Raw, key: int, status: RunStatus) -> None:
     closed = (
         f"{update}, exit_reason = '{reason}', exit_detail = '{DETAILS[reason][0]}',"
         " ended_by = 'agent',"
-        f" ended_at = 1, cell = 'true_green' WHERE key = {key}"
+        f" ended_at = 1, cell = 'stopped' WHERE key = {key}"
     )
     assert (raw.tried(f"{update} WHERE key = {key}") is None) == live
     assert (raw.tried(closed) is None) == (not live)
-    for part in ("ended_by = 'agent'", "ended_at = 1", "cell = 'true_green'"):
+    for part in ("ended_by = 'agent'", "ended_at = 1", "cell = 'stopped'"):
         if not live:
             assert raw.tried(closed.replace(f", {part}", "").replace(f" {part},", "")), part
 

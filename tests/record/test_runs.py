@@ -356,8 +356,10 @@ def test_every_exit_is_recorded_and_leads_where_it_should(ledger: Ledger) -> Non
     assert set(LEADS_TO) == set(D)
     for detail, (status, outcome, cell, charged) in LEADS_TO.items():
         ticket = started(ledger)
+        crashed = ended(detail).status is not RunStatus.EXITED
+        code = 3 if crashed else 0
         how = ended(
-            detail, code=3, signal=None, usage=Usage(turns=4, cost_usd=0.5), message="so it was"
+            detail, code=code, signal=None, usage=Usage(turns=4, cost_usd=0.5), message="so it was"
         )
         task = ledger.end_run(ticket, how, key=f"end-{detail}")
         assert task == ledger.task(ticket.task)
@@ -370,7 +372,12 @@ def test_every_exit_is_recorded_and_leads_where_it_should(ledger: Ledger) -> Non
             PARENT[detail],
             detail,
         )
-        assert (run.verdict, run.cell, run.exit_code, run.ended_by) == (outcome, cell, 3, "agent")
+        assert (run.verdict, run.cell, run.exit_code, run.ended_by) == (
+            outcome,
+            cell,
+            code,
+            "agent",
+        )
         assert (run.digest, json.loads(run.usage)["turns"]) == (TREE, 4)
         assert run.ended_at == task.updated_at
         spent = {"attempts": task.attempts, "deferrals": task.deferrals}
@@ -639,10 +646,20 @@ def test_the_first_disposition_wins_in_every_order(ledger: Ledger, first: str) -
 
 
 @pytest.mark.criterion("I18", "I16")
-@pytest.mark.parametrize("budget", ["reentries", "check_errors"])
+def test_re_entries_are_counted_per_run_up_to_what_the_contract_allows(ledger: Ledger) -> None:
+    ticket = started(ledger, budget=Budget(reentries=2))
+    assert [ledger.charge(ticket, "reentries", limit=99) for _ in range(2)] == [(1, 2), (2, 2)]
+    with pytest.raises(BudgetSpent, match="2 of 2"):
+        ledger.charge(ticket, "reentries", limit=99)
+    with pytest.raises(InvalidInput):
+        ledger.charge(ticket, "reentries", limit=99, subject="another")
+
+
+@pytest.mark.criterion("I18", "I16")
 def test_a_run_is_charged_up_to_its_limit_and_each_charge_is_written_down(
-    ledger: Ledger, budget: str
+    ledger: Ledger,
 ) -> None:
+    budget = "check_errors"
     ticket = started(ledger)
     used = [ledger.charge(ticket, budget, limit=2, subject="tests") for _ in range(2)]
     assert used == [(1, 2), (2, 2)]

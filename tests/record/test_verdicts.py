@@ -421,8 +421,11 @@ def test_a_person_accepts_what_checks_could_not_decide(ledger: Ledger) -> None:
 def test_accepting_against_a_red_check_is_an_override_for_ever(ledger: Ledger) -> None:
     ticket = under_check(ledger)
     ledger.record(ticket, [finding(ledger, ticket, F.FAILED)])
+    with pytest.raises(Refused, match="red, not undecided"):
+        ledger.judge(ticket, verdict(ledger, ticket, Outcome.INCONCLUSIVE))
+    ledger.record(ticket, [finding(ledger, ticket, F.PASSED, reason="the second time")])
     ledger.judge(ticket, verdict(ledger, ticket, Outcome.INCONCLUSIVE))
-    task = ledger.review(ticket.task, accept=True, actor=OPERATOR, reason="known red")
+    task = ledger.review(ticket.task, accept=True, actor=OPERATOR, reason="known to flap")
     assert (task.status, task.overridden) == (S.SUCCEEDED, True)
     assert ledger.retry(task.id, actor=OPERATOR, reason="again").overridden
     second = started(ledger, task.id)

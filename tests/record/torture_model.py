@@ -39,6 +39,10 @@ DEFERRALS = 3
 REENTRIES = 2
 
 
+TREELESS = {"approval_checkpoint", "canceled", "terminated", "process_lost"}
+"""Exits by somebody else than the supervisor of the run: nobody took the digest of a tree."""
+
+
 class No(Exception):
     """The code of the refusal."""
 
@@ -202,8 +206,8 @@ class ModelTask:
 
     def record(self, ticket: Pass, outcome: str, *, by_judge: bool) -> None:
         run = self.held(ticket, by_agent=by_judge)
-        if not run.exit:
-            raise No("stale")  # it has left no tree yet
+        if not run.exit or run.exit in TREELESS:
+            raise No("stale")  # it has left no tree
         run.found.append(outcome)
 
     def judge(self, ticket: Pass, outcome: str) -> None:

@@ -79,7 +79,14 @@ class Anchor:
         except OSError as error:
             message = f"the anchor {self.path} can't be read: {error.strerror}"
             raise Unavailable(message) from error
-        return [msgspec.json.decode(line, type=Mark) for line in lines[:-1] if line]
+        return [self._mark(line) for line in lines[:-1] if line]
+
+    def _mark(self, line: bytes) -> Mark:
+        try:
+            return msgspec.json.decode(line, type=Mark)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            message = f"the anchor {self.path} is damaged: keep it as evidence, and move it away"
+            raise Unavailable(message) from error
 
     def last(self) -> Reach:
         """Where the next mark goes on from; only the end of the file is read."""
@@ -93,7 +100,7 @@ class Anchor:
             raise Unavailable(f"the anchor {self.path}: {error.strerror}") from error
         if len(lines) < 2:  # noqa: PLR2004 - no whole line yet
             return Reach()
-        mark = msgspec.json.decode(lines[-2], type=Mark)
+        mark = self._mark(lines[-2])
         return Reach(mark.xact, mark.key, mark.events, bytes.fromhex(mark.digest))
 
     def extend(self, events: Iterable[Event]) -> None:

@@ -6,6 +6,7 @@ means that the record is what it says it is.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ def examine(ledger: Ledger) -> list[Ailment]:
     ailments += anchored(store, ledger.anchor)
     ailments += _counters(store)
     ailments += _ghosts(store)
+    ailments += _contradictions(store)
     return ailments
 
 
@@ -168,6 +170,24 @@ def _counters(store: Store) -> list[Ailment]:
         return []
     message = "the matrix's counters differ from the tasks that they count"
     return [Ailment("counters", message, migrate.REPAIR)]
+
+
+def _contradictions(store: Store) -> list[Ailment]:
+    with store.snapshot() as tx:
+        tasks, orphans, house = tx.all("contradictions"), tx.all("orphans"), tx.one("house_now")
+    ailments = [
+        Ailment("contradiction", f"{task} and its latest run, or its findings, disagree", _RESTORE)
+        for (task,) in tasks
+    ]
+    ailments += [
+        Ailment("orphan", f"{event} belongs to a task that is gone", _RESTORE)
+        for (event,) in orphans
+    ]
+    last = deque(_house(store), maxlen=1)
+    if house and last and tuple(house) != (last[0].revision, last[0].hash):
+        message = "the house's events lead to another head than its row"
+        ailments.append(Ailment("history", message, _RESTORE))
+    return ailments
 
 
 def _ghosts(store: Store) -> list[Ailment]:

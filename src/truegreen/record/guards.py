@@ -274,8 +274,9 @@ _RUNS = (
         (
             Rule(
                 "stale",
-                "NEW.status <> 'missed' AND NOT EXISTS"
-                f" ({_THE_TASK} AND t.status = 'running' AND t.fence = NEW.fence)",
+                "NEW.status NOT IN ('starting', 'missed') OR NEW.verdict <> 'unknown'"
+                f" OR NOT EXISTS ({_THE_TASK} AND t.sealed_at IS NULL AND (NEW.status = 'missed'"
+                " OR (t.status = 'running' AND t.fence = NEW.fence)))",
                 "a run begins under the fence of its running task",
             ),
         ),
@@ -303,7 +304,9 @@ _RUNS = (
             ),
             Rule(
                 "forbidden",
-                "NEW.verdict = 'passed' AND OLD.verdict <> 'passed' AND NOT EXISTS"
+                "((NEW.verdict = 'passed' AND OLD.verdict <> 'passed')"
+                " OR (NEW.cell IS DISTINCT FROM OLD.cell AND NEW.cell IN"
+                " ('true_green', 'rescued', 'finished_at_the_cap', 'kept'))) AND NOT EXISTS"
                 f" ({_THE_TASK} AND t.attempt = NEW.attempt AND t.verdict = 'passed')",
                 "a run passes only with its task",
             ),
@@ -344,7 +347,9 @@ _PEOPLE = (
         (
             Rule(
                 "terminated",
-                "OLD.status = 'terminated' AND (" + _changed("status", "terminated_at") + ")",
+                "OLD.status = 'terminated' AND ("
+                + _changed("status", "terminated_at", "session")
+                + ")",
                 "terminated is final",
             ),
             Rule(

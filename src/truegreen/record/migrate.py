@@ -94,6 +94,11 @@ def inspect(store: Store) -> State:
     """Compare the store with the program, without changing anything."""
     steps = migrations(store.dialect)
     objects = store.objects()
+    if "table schema_migrations" not in objects and objects and store.dialect == "sqlite":
+        message = (
+            f"{store.url} holds another program's tables; name a file of its own for the store"
+        )
+        raise SchemaWrecked(message)
     if "table schema_migrations" not in objects:
         return State(0, steps[-1].version, ())
     with store.snapshot() as tx:

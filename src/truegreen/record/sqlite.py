@@ -5,6 +5,7 @@ The only module that imports apsw. It knows statements by name and nothing of wh
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import threading
@@ -29,6 +30,7 @@ OLDEST_SAFE = (3, 51, 3)
 """Below it, two writing processes can corrupt the file (the WAL-reset race)."""
 
 BUSY_SECONDS = 20.0
+_CREATING = threading.Lock()
 NETWORK_FILE_SYSTEMS = frozenset(
     {
         "nfs",
@@ -327,8 +329,9 @@ class SqliteStore:
         return wait
 
     def _connect(self) -> apsw.Connection:
-        self._check_surroundings()
-        connection = apsw.Connection(self.path, statementcachesize=200, vfs=self.vfs)
+        with _CREATING:
+            self._check_surroundings()
+            connection = apsw.Connection(self.path, statementcachesize=200, vfs=self.vfs)
         try:
             connection.set_busy_handler(self._patience())
             # Otherwise SQLite plans a statement anew for every value that is bound to it.
@@ -367,14 +370,19 @@ class SqliteStore:
             raise StoreUnsafe(message, file_system=kind)
         if os.path.isdir(self.path):
             raise StoreUnreachable(f"{self.path} is a directory; name a file for the store")
+        if os.path.exists(self.path):
+            # Never opened here: closing any handle of a file drops the locks that SQLite holds on
+            # it for the whole process, and the next process takes the log for an orphan.
+            if not os.access(self.path, os.R_OK | os.W_OK):
+                raise errors.StoreReadOnly(f"the store {self.path} can't be written by this user")
+            return
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             # Born private: an agent under another user must not read or write the record.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            return  # made by another program in this moment
         except OSError as error:
-            kind_of = (
-                errors.StoreReadOnly if isinstance(error, PermissionError) else StoreUnreachable
-            )
-            if error.errno == 30:  # noqa: PLR2004 - EROFS
-                kind_of = errors.StoreReadOnly
+            read_only = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+            kind_of = errors.StoreReadOnly if read_only else StoreUnreachable
             raise kind_of(f"the store {self.path} can't be opened: {error.strerror}") from error

@@ -272,7 +272,8 @@ class Desk:
         """The task that this key was used for already, if it was for the same request."""
         if key is None:
             return None
-        checked(key, "idempotency key", 200)
+        if not checked(key, "idempotency key", 200):
+            raise InvalidInput("an idempotency key is not empty")
         if task is not None:
             tx.one("task_locked", id=task)  # the same request at once waits here for the first
         row = tx.one("event_by_key", idempotency_key=key)
@@ -400,6 +401,7 @@ class Desk:
         tx.run(
             "resolve_inbox_of_task",
             task_key=task.key,
+            task_id=task.id,
             outcome=outcome[:REASON_LIMIT],
             now=tx.now,
         )

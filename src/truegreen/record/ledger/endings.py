@@ -169,7 +169,8 @@ class Endings(Desk):
             for (key,) in tx.all("unsettled_children", key=task.key)
         ]
         children = [read(Task, row) for row in rows if row]
-        return [child for child in children if child.status not in SETTLED]
+        open_ones = SETTLED - {TaskStatus.BLOCKED}
+        return [child for child in children if child.status not in open_ones]
 
     @staticmethod
     def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:

@@ -21,13 +21,9 @@ from truegreen.errors import (
 )
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Ticket
 from truegreen.model import (
-    ENDS,
-    HINDERED,
-    PARENT,
     AgentStatus,
     ClaimKind,
     ExitDetail,
-    ExitReason,
     Move,
     Note,
     Outcome,
@@ -41,6 +37,13 @@ from truegreen.record.ledger.desk import (
     Entry,
     Work,
 )
+from truegreen.record.ledger.exits import (
+    check_exit,
+    exit_data,
+    first_verdict,
+    is_news,
+    while_waiting,
+)
 from truegreen.record.ledger.inputs import (
     REASON_LIMIT,
     WORD_LIMIT,
@@ -50,11 +53,12 @@ from truegreen.record.ledger.inputs import (
     typed,
 )
 from truegreen.record.ledger.terms import budget_of, charged
-from truegreen.record.lifecycle import Step, after_exit, decide
+from truegreen.record.lifecycle import Step, after_exit, after_failure, decide
 from truegreen.record.rows import Event, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 LEASE_SECONDS = 60.0
+MOST_AT_ONCE = 1000
 _EXITS = (
     *(Move.DECLARE, Move.FALL_SILENT, Move.BLOCK, Move.RETRY, Move.FAIL, Move.CANCEL),
     Note.END,
@@ -90,11 +94,13 @@ class Runs(Desk):
                 ticket = self._start(tx, task, start, Entry(actor, key=key))
             return lambda: ticket
 
-        return self._do(act)
+        return self._witnessed("start", actor, Ticket(task_id, "", 0, ""), act, start.holder)
 
     def claim_next(self, start: Start, *, limit: int = 1, actor: Actor = SYSTEM) -> list[Ticket]:
         """Start up to `limit` queued tasks whose time has come, the most urgent first."""
         self._may(actor, "start")
+        if not 1 <= limit <= MOST_AT_ONCE:
+            raise InvalidInput(f"between 1 and {MOST_AT_ONCE} tasks at once, not {limit}")
         _check_start(start)
 
         def act(tx: Tx) -> Callable[[], list[Ticket]]:
@@ -235,11 +241,14 @@ class Runs(Desk):
             message = f"no budget {budget!r} of a run"
             raise InvalidInput(message, allowed=("reentries", "check_errors"))
         checked(subject, "subject", 200)
+        if subject and budget == "reentries":
+            raise InvalidInput("re-entries are counted per run, whatever they were for")
         if typed(limit, int) < 1:
             raise BudgetSpent(f"{ticket.run} has no {budget} at all", limit=limit)
 
         def act(tx: Tx) -> Callable[[], tuple[int, int]]:
             work = self._held(tx, ticket, actor)
+            most_of_all = getattr(work.terms.budget, budget)
             for run, *charge, used, most in tx.all("charges_of_task", key=work.task.key):
                 if run == work.run.key and charge == [budget, subject] and used >= most:
                     raise BudgetSpent(f"{ticket.run} has used {used} of {most} {budget} {subject}")
@@ -248,7 +257,7 @@ class Runs(Desk):
                 run_key=work.run.key,
                 budget=budget,
                 subject=subject,
-                used_max=limit,
+                used_max=min(limit, most_of_all),
             )
             used, most = row or (0, 0)
             data = {"budget": budget, "subject": subject, "used": used, "of": most}
@@ -272,7 +281,7 @@ class Runs(Desk):
         With `move=False` only the reason is written; `settle` takes the step later.
         """
         self._may(actor, "supervise")
-        _check_exit(ended)
+        check_exit(ended)
         if claim:
             _check_claim(claim)
 
@@ -298,11 +307,16 @@ class Runs(Desk):
         """Close a run and take its task along; `raised` lifts the fence against survivors."""
         if work.claim == ClaimKind.FAILED and ended.detail is ExitDetail.COMPLETED:
             ended = msgspec.structs.replace(ended, detail=ExitDetail.DECLARED_FAILURE)
-        if work.task.status is TaskStatus.AWAITING_APPROVAL and _is_news(ended):
-            ended = _while_waiting(ended)
+        if work.task.status is TaskStatus.AWAITING_APPROVAL and is_news(ended):
+            ended = while_waiting(ended)
             entry = entry._replace(reason=ended.message)
+        if work.task.status is TaskStatus.AWAITING_APPROVAL:
+            self._nobody_needed(tx, work.task, "the run ended")
         step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
-        verdict = _first_verdict(step, ended.detail) if move else Outcome.PENDING
+        believed = work.claim == ClaimKind.FAILED and step.move in (Move.DECLARE, Move.FALL_SILENT)
+        if believed:
+            step = after_failure(ended.reason, ended.detail, work.policy, budget_of(work.task))
+        verdict = first_verdict(step, ended.detail, believed=believed) if move else Outcome.PENDING
         cell = cell_of(ended.status, ended.reason, verdict)
         facts: dict[str, Any] = {
             "exit_reason": ended.reason,
@@ -312,7 +326,7 @@ class Runs(Desk):
             "cell": cell,
             "fence": work.task.fence + raised,
         }
-        entry = entry._replace(run=work.run.id, data=_exit_data(ended))
+        entry = entry._replace(run=work.run.id, data=exit_data(ended))
         if move:
             hit = self._step(tx, work, step, entry, ended.not_before, facts)
         else:
@@ -376,7 +390,7 @@ class Runs(Desk):
             if run.exit_reason is None or run.exit_detail is None:
                 raise NotRunning(f"{run.id} has not ended (status: {run.status})")
             step = after_exit(run.exit_reason, run.exit_detail, work.policy, budget_of(work.task))
-            verdict = _first_verdict(step, run.exit_detail)
+            verdict = first_verdict(step, run.exit_detail)
             cell = cell_of(run.status, run.exit_reason, verdict)
             facts = {"verdict": verdict, "cell": cell}
             entry = Entry(actor, run=run.id)
@@ -421,56 +435,6 @@ def _check_claim(claim: Claim) -> None:
     checked(claim.source, "source", 100)
     as_json(claim.statements, "statements of the claim")
     as_json(claim.extra, "further fields of the claim")
-
-
-def _check_exit(ended: Exit) -> None:
-    typed(ended)
-    if PARENT[ended.detail] is not ended.reason:
-        message = f"{ended.detail} belongs to {PARENT[ended.detail]}, not to {ended.reason}"
-        raise InvalidInput(message, allowed=(PARENT[ended.detail],))
-    if ended.status not in ENDS[ended.reason]:
-        message = f"a run that ends {ended.status} does not end for {ended.reason}"
-        raise InvalidInput(message, allowed=ENDS[ended.reason])
-    checked(ended.message, "message", REASON_LIMIT)
-    checked(ended.digest, "digest", WORD_LIMIT)
-
-
-def _is_news(ended: Exit) -> bool:
-    """Whether a waiting run ended for another reason than the answer to its question."""
-    answered = ended.reason in (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
-    return not answered or ended.detail in HINDERED
-
-
-def _while_waiting(ended: Exit) -> Exit:
-    """A run that is gone can't be approved any more: its task is blocked, and says why."""
-    blocked = ExitReason.BLOCKED
-    told = f"ended while it waited for an approval: {ended.reason}/{ended.detail} {ended.message}"
-    return msgspec.structs.replace(
-        ended,
-        status=ended.status if ended.status in ENDS[blocked] else RunStatus.STOPPED,
-        reason=blocked,
-        detail=ExitDetail.APPROVAL_EXPIRED,
-        message=told[:REASON_LIMIT],
-    )
-
-
-def _first_verdict(step: Step, detail: ExitDetail) -> Outcome:
-    """Before any check: pending if one follows; an agent that says «failed» is believed."""
-    if step.move in (Move.DECLARE, Move.FALL_SILENT):
-        return Outcome.PENDING
-    return Outcome.FAILED if detail is ExitDetail.DECLARED_FAILURE else Outcome.UNKNOWN
-
-
-def _exit_data(ended: Exit) -> dict[str, Any]:
-    return {
-        "exit_reason": ended.reason,
-        "exit_detail": ended.detail,
-        "run_status": ended.status,
-        "ended_by": ended.ended_by,
-        "exit_code": ended.code,
-        "signal": ended.signal,
-        "digest": ended.digest,
-    }
 
 
 def _second(ticket: Ticket) -> AlreadyDeclared:

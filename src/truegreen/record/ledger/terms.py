@@ -25,12 +25,18 @@ class _Evaluator(msgspec.Struct, frozen=True):
     shadow: bool = False
 
 
+class _PerRun(msgspec.Struct, frozen=True):
+    reentries: int = 5
+    check_errors: int = 2
+
+
 class Terms(msgspec.Struct, frozen=True):
     """The part of a contract that the record decides by."""
 
     rescue: tuple[str, ...] = ()
     retry: tuple[str, ...] = ()
     qa: _Qa = _Qa()
+    budget: _PerRun = _PerRun()
     gates: tuple[_Gate, ...] = ()
     evaluators: tuple[_Evaluator, ...] = ()
 

@@ -124,6 +124,8 @@ class Verdicts(Tasks, Endings):
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             if verdict.outcome is Outcome.PASSED:
                 _check_carried(work, found, verdict.digest)
+            elif verdict.outcome is not Outcome.FAILED:
+                _check_no_red(found, verdict.digest)
             judged = _judged(work, found)
             step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
             entry = Entry(actor, reason, run=ticket.run, key=key)
@@ -240,8 +242,10 @@ class Verdicts(Tasks, Endings):
     def _check_reviewer(tx: Tx, review: Work, work: Work) -> None:
         """Who worked at a task, in whichever attempt or under whichever name, is no reviewer."""
         row = tx.one("agent_by_key", key=review.run.agent_key)
-        if row is None:
+        if row is None and work.run.agent_key is None:
             return
+        if row is None:
+            raise Forbidden("the QA run names no agent; it could be the author's own")
         reviewer = read(Agent, row)
         for each in tx.all("agents_of_task", key=work.task.key):
             author = read(Agent, each)
@@ -303,7 +307,7 @@ class Verdicts(Tasks, Endings):
             step = after_rejection(_judged(work, found), work.policy, budget_of(work.task))
             return self._conclude(tx, work, step, verdict, entry, found)
         against = any(f.outcome is FindingOutcome.FAILED and f.binding for f in found)
-        skipped_qa = work.task.status is TaskStatus.PENDING_QA
+        skipped_qa = work.policy.chained
         overridden = work.task.overridden or against or skipped_qa
         step = Step(Move.ACCEPT)
         return self._conclude(tx, work, step, verdict, entry, found, overridden=overridden)
@@ -372,6 +376,16 @@ def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
         raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
 
 
+def _check_no_red(found: list[FindingRow], digest: str) -> None:
+    """A check that failed can't be called undecided, unless it passed as well on the same tree."""
+    mine = [f for f in found if f.binding and f.digest == digest]
+    passed = {f.check_name for f in mine if f.outcome is FindingOutcome.PASSED}
+    failed = {f.check_name for f in mine if f.outcome is FindingOutcome.FAILED}
+    red = sorted(failed - passed)
+    if red:
+        raise Refused(f"the findings are red, not undecided (failed: {', '.join(red)})")
+
+
 def _reached(finding: FindingRow, threshold: float | None) -> bool:
     """Whether a finding passed, and with the score that it needs where it needs one."""
     scored = threshold is None or (finding.score is not None and finding.score >= threshold)
@@ -379,8 +393,12 @@ def _reached(finding: FindingRow, threshold: float | None) -> bool:
 
 
 def _judged(work: Work, found: list[FindingRow]) -> Judged:
-    changed = work.run.base_digest != work.run.digest
-    red_before = any(finding.before is FindingOutcome.FAILED for finding in found)
+    before, after = work.run.base_digest, work.run.digest
+    changed = bool(before and after) and before != after
+    red_before = any(
+        f.binding and f.outcome is FindingOutcome.PASSED and f.before is FindingOutcome.FAILED
+        for f in found
+    )
     return Judged(
         work.task.status,
         work.run.exit_reason or ExitReason.UNKNOWN,

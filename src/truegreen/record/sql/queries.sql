@@ -89,6 +89,10 @@ SELECT {event}, (SELECT tasks.id FROM tasks WHERE tasks.key = events.task_key) F
 -- The chain of what concerns no task.
 SELECT revision, head FROM house WHERE key = 1 {lock};
 
+-- name: house_now
+-- The head of the house's chain, for whoever only looks.
+SELECT revision, head FROM house WHERE key = 1;
+
 -- name: found_house
 -- The first event that concerns no task founds the chain.
 INSERT INTO house (key, id, revision, head) VALUES (1, :id, 0, :head) ON CONFLICT DO NOTHING;
@@ -264,7 +268,8 @@ WITH RECURSIVE family (key) AS (
     SELECT key FROM agents WHERE id = :agent
     UNION SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
       AND runs.agent_key IS NOT NULL
-    UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key)
+    UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
+      OR agents.session = (SELECT same.session FROM agents same WHERE same.key = family.key))
   SELECT {agent} FROM agents WHERE agents.key IN (SELECT key FROM family)
   ORDER BY agents.key {lock};
 
@@ -280,8 +285,8 @@ SELECT tasks.key FROM tasks JOIN runs ON runs.task_key = tasks.key
 
 -- name: unsettled_children
 -- QA tasks of a task that are still under way.
-SELECT tasks.key FROM tasks WHERE tasks.qa_of_key = :key AND tasks.status NOT IN ({settled})
-  ORDER BY tasks.key;
+SELECT tasks.key FROM tasks WHERE tasks.qa_of_key = :key
+  AND (tasks.status = 'blocked' OR tasks.status NOT IN ({settled})) ORDER BY tasks.key;
 
 -- name: insert_message
 -- A message; a terminated agent gets none.
@@ -315,7 +320,8 @@ INSERT INTO inbox (id, cause, cell, severity, task_key, run_key, title, reason, 
     :now, :now)
   ON CONFLICT (cause) WHERE state <> 'resolved' DO UPDATE SET times = inbox.times + 1,
     task_key = :task_key, run_key = :run_key, reason = :reason, severity = :severity,
-    cell = :cell, next = :next, updated_at = :now;
+    cell = :cell, next = :next, updated_at = :now, snoozed_until = NULL,
+    state = CASE inbox.state WHEN 'snoozed' THEN 'open' ELSE inbox.state END;
 
 -- name: inbox_item_locked
 -- One inbox item, held until the transaction ends.
@@ -335,9 +341,10 @@ SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
   ORDER BY inbox.key LIMIT :n;
 
 -- name: resolve_inbox_of_task
--- A task that moved on needs nobody for what it waited for.
+-- A task that moved on needs nobody for what it waited for; what others share stays open.
 UPDATE inbox SET state = 'resolved', snoozed_until = NULL, outcome = :outcome, updated_at = :now
-  WHERE task_key = :task_key AND state <> 'resolved';
+  WHERE task_key = :task_key AND state <> 'resolved'
+  AND (times = 1 OR cause = cell || ':' || :task_id);
 
 -- name: insert_token
 -- A token; only the digest of its secret is kept.
@@ -516,6 +523,22 @@ SELECT {task} FROM tasks WHERE tasks.key > :after ORDER BY tasks.key LIMIT :n;
 SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks
   GROUP BY status, COALESCE(cell, ''), COALESCE(run_status, '')
   ORDER BY status, COALESCE(cell, ''), COALESCE(run_status, '');
+
+-- name: contradictions
+-- Tasks that say something else than their latest run, or are green without a check that passed.
+SELECT tasks.id FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  WHERE tasks.status NOT IN ('queued', 'canceled', 'terminated')
+  AND (runs.verdict <> tasks.verdict OR runs.status <> COALESCE(tasks.run_status, '')
+    OR COALESCE(runs.cell, '') <> COALESCE(tasks.cell, '')
+    OR (tasks.status = 'succeeded' AND NOT EXISTS (SELECT 1 FROM findings
+      WHERE findings.run_key = runs.key AND findings.outcome = 'passed'
+      AND findings.binding = 1)))
+  ORDER BY tasks.key LIMIT 100;
+
+-- name: orphans
+-- Events whose task is gone.
+SELECT events.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
+  WHERE events.task_key IS NOT NULL AND tasks.key IS NULL ORDER BY events.key LIMIT 100;
 
 -- name: ghosts
 -- Unfinished runs that nobody holds a lease of.
