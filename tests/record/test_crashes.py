@@ -18,7 +18,7 @@ from tests.record.torture_verbs import living
 from tests.record.torture_writer import Acknowledged, Nursery
 from truegreen.errors import Unavailable
 from truegreen.facts import Verdict
-from truegreen.model import Outcome, RunStatus
+from truegreen.model import FindingOutcome, Outcome, RunStatus
 from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ def recovered(ledger: Ledger) -> None:
             ticket = ledger.adopt(overdue, holder="restart")
             digest = ledger.task(overdue.task).contract_digest
             run, _ = ledger.run(overdue.run)
+            found = [f.outcome for f in ledger.dossier(overdue.task).findings]
+            red = FindingOutcome.FAILED in found
             ledger.judge(
                 ticket,
                 Verdict(
-                    outcome=Outcome.UNKNOWN,
+                    outcome=Outcome.FAILED if red else Outcome.UNKNOWN,
                     reason="the checks died with their supervisor",
                     digest=run.digest,
                     contract_digest=digest,

@@ -31,6 +31,7 @@ OLDEST_SAFE = (3, 51, 3)
 
 BUSY_SECONDS = 20.0
 _CREATING = threading.Lock()
+_EFFECTIVE = os.access in os.supports_effective_ids
 NETWORK_FILE_SYSTEMS = frozenset(
     {
         "nfs",
@@ -373,7 +374,7 @@ class SqliteStore:
         if os.path.exists(self.path):
             # Never opened here: closing any handle of a file drops the locks that SQLite holds on
             # it for the whole process, and the next process takes the log for an orphan.
-            if not os.access(self.path, os.R_OK | os.W_OK):
+            if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
                 raise errors.StoreReadOnly(f"the store {self.path} can't be written by this user")
             return
         try:
