@@ -9,6 +9,8 @@ CODE := src tests $(wildcard benchmarks examples)
 
 # A missing interpreter must fail at once, not start a download.
 export UV_PYTHON_DOWNLOADS := never
+# Trust whom the machine trusts, as pip does: behind a company's proxy that is not the built-in list.
+export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -70,11 +72,10 @@ $(READY): requirements-dev.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "== set-up: uv, at the locked version"
 	@awk '/^uv==/ { on = 1 } on { print; if (!/\\$$/) exit }' requirements-dev.txt > $(VENV)/uv.txt
-	@$(BIN)/pip install -q --require-hashes -r $(VENV)/uv.txt || echo "   uv is not to be had here; pip does the work"
+	@$(BIN)/pip install -q --require-hashes -r $(VENV)/uv.txt || echo "   uv is not to be had here"
 	@echo "== set-up: locked dependencies"
-	@if test -x $(BIN)/uv; then \
-	  $(BIN)/uv pip install -q -p $(BIN)/python --require-hashes -r requirements-dev.txt; \
-	else $(BIN)/pip install -q --require-hashes -r requirements-dev.txt; fi
+	@{ test -x $(BIN)/uv && $(BIN)/uv pip install -q -p $(BIN)/python --require-hashes -r requirements-dev.txt; } || { \
+	  echo "   pip does the work, slower"; $(BIN)/pip install -q --require-hashes -r requirements-dev.txt; }
 	@echo "== set-up: truegreen itself, editable"
 	@$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
