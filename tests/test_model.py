@@ -131,7 +131,10 @@ def test_rescuable_hindered_and_not_blindly_retried_are_those_of_the_design():
     assert set(RESCUABLE) == hindered | {"unclaimed", "agent_error"} | set(
         words(DETAIL_WORDS["max_iterations"])
     )
-    assert set(NO_BLIND_RETRY) == {"auth_invalid", "disk_full", "config_invalid"}
+    assert set(NO_BLIND_RETRY) == {
+        *("auth_invalid", "disk_full", "config_invalid", "launch_failed"),
+        *("turn_cap", "time_cap", "cost_cap", "token_cap"),
+    }
 
 
 def test_every_run_status_has_the_light_of_the_design():

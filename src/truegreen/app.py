@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from os import path as paths
+from typing import TYPE_CHECKING
 
 from truegreen.config import Config
 from truegreen.facts import Actor
@@ -14,6 +15,9 @@ from truegreen.model import Role
 from truegreen.record.chain import Anchor
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.store import open_store
+
+if TYPE_CHECKING:
+    from truegreen.supervisor.place import Place
 
 _SQLITE = "sqlite://"
 
@@ -52,6 +56,26 @@ def _hush(config: Config) -> None:
         import logging  # noqa: PLC0415 - the driver loads it anyway
 
         logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+def place_of(config: Config) -> Place:
+    """Where a supervisor works, and what its agents must not see of it."""
+    from truegreen.supervisor.place import Place  # noqa: PLC0415 - who only looks starts nothing
+
+    file = store_file(config)
+    store = [f"{file}{end}" for end in _NEIGHBOURS] if file else [anchor_path(config)]
+    return Place(config.state_dir, (config.state_dir, *store), os.environ, _program())
+
+
+_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".anchor")
+
+
+def _program() -> str:
+    """This program's own file, so that agents can call it."""
+    import sys  # noqa: PLC0415 - built in
+
+    beside = paths.join(paths.dirname(sys.executable), "truegreen")
+    return beside if paths.exists(beside) else paths.abspath(sys.argv[0])
 
 
 def is_missing(config: Config) -> bool:

@@ -13,7 +13,8 @@
     │   ├── KeyReused          an idempotency key was used for another request
     │   ├── BudgetSpent        no attempt, round or deferral is left
     │   ├── Forbidden          this role or identity may not
-    │   └── Unauthenticated    no token, or a dead one
+    │   ├── Unauthenticated    no token, or a dead one
+    │   └── IsolationUnavailable   this machine can't keep an agent in as was asked
     ├── Unavailable            wait, or mend the surroundings
     │   ├── StoreUnreachable   cannot be opened or connected to
     │   ├── StoreBusy          another writer holds it
@@ -147,6 +148,12 @@ class Unauthenticated(Refused):
     http_status = 401
 
 
+class IsolationUnavailable(Refused):
+    """The isolation that was asked for can't be had here; a weaker one is not taken in silence."""
+
+    code = "isolation_unavailable"
+
+
 class Unavailable(TruegreenError):
     """The surroundings don't allow it now; the request itself may be right."""
 
@@ -226,3 +233,19 @@ class StoreCorrupt(Broken):
     """The database says that its file is damaged."""
 
     code = "store_corrupt"
+
+
+def raised(body: dict[str, object]) -> TruegreenError:
+    """The error that a document from another process speaks of."""
+    known = _by_code(TruegreenError)
+    kind = known.get(str(body.get("code")), TruegreenError)
+    allowed = body.get("allowed")
+    words = tuple(map(str, allowed)) if isinstance(allowed, list) else ()
+    return kind(str(body.get("message", "")), allowed=words)
+
+
+def _by_code(family: type[TruegreenError]) -> dict[str, type[TruegreenError]]:
+    found = {family.code: family}
+    for kind in family.__subclasses__():
+        found |= _by_code(kind)
+    return found

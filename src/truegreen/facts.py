@@ -70,6 +70,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     not_before: int = 0
     message: str = ""
+    session: str | None = None
+    facts: dict[str, Any] = {}
 
 
 class Statement(msgspec.Struct, frozen=True):

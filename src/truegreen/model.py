@@ -185,9 +185,13 @@ RESCUABLE = HINDERED | {
 """Exits without a crash: checks may still find the work done."""
 
 NO_BLIND_RETRY = frozenset(
-    {ExitDetail.AUTH_INVALID, ExitDetail.DISK_FULL, ExitDetail.CONFIG_INVALID}
+    {
+        *(ExitDetail.AUTH_INVALID, ExitDetail.DISK_FULL, ExitDetail.CONFIG_INVALID),
+        ExitDetail.LAUNCH_FAILED,
+        *(ExitDetail.TURN_CAP, ExitDetail.TIME_CAP, ExitDetail.COST_CAP, ExitDetail.TOKEN_CAP),
+    }
 )
-"""Failures that the same attempt would only repeat."""
+"""Failures that the same attempt would only repeat; a task's caps hold over all its attempts."""
 
 
 class TaskStatus(StrEnum):

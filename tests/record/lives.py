@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truegreen.contract import Budget, Contract, Qa
+from truegreen.contract import Budget, Contract, Gate, GateKind, Qa
 from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import (
     PARENT,
@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 OPERATOR = Actor(Role.OPERATOR, "ana")
 LEAD = Actor(Role.LEAD, "lead")
+GATE = Gate(name="tests", kind=GateKind.RUN, command=("pytest",))
 BASE, TREE = "tree:base", "tree:left"
 S = TaskStatus
 
 
 def contract(**terms: Any) -> Contract:
-    """A contract without QA unless asked for."""
+    """A contract with one gate, and without QA unless asked for."""
     terms.setdefault("title", "fix the parser")
+    if "evaluators" not in terms:
+        terms.setdefault("gates", (GATE,))
     terms.setdefault("qa", Qa(roles=()))
     return Contract(**terms)
 

@@ -151,14 +151,14 @@ def test_a_task_may_have_no_deferral_at_all(ledger: Ledger) -> None:
 @pytest.mark.criterion("I09")
 def test_what_would_only_happen_again_is_not_tried_again(ledger: Ledger) -> None:
     for detail in NO_BLIND_RETRY:
-        now = ledger.end_run(started(ledger), ended(detail))
+        now = ledger.end_run(started(ledger, rescue=()), ended(detail))
         assert (now.status, now.attempts) == (S.FAILED, 1), detail
 
 
 @pytest.mark.criterion("I09", "B21")
 def test_a_policy_by_reason_does_not_retry_it_blindly_either(ledger: Ledger) -> None:
     for detail in NO_BLIND_RETRY:
-        ticket = started(ledger, retry=("fatal_error",))
+        ticket = started(ledger, rescue=(), retry=("fatal_error", "max_iterations"))
         assert ledger.end_run(ticket, ended(detail)).status is S.FAILED, detail
 
 

@@ -35,8 +35,11 @@ from truegreen.model import (
     Outcome,
     Phase,
     Role,
+    TaskStatus,
 )
+from truegreen.record import doctor
 from truegreen.record.ledger import Ledger, Start
+from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.record.rows import Task
 
 D, F = ExitDetail, FindingOutcome
@@ -150,17 +153,59 @@ def test_no_way_into_green_goes_round_qa(ledger: Ledger, detail: ExitDetail) -> 
     assert ledger.task(task.id) == task
 
 
+def settled(ledger: Ledger, review: Ticket) -> Task:
+    """The QA run ends, and the host says that its verdict was given."""
+    declared(ledger, review)
+    ledger.record(review, [finding(ledger, review, F.PASSED, check=QA_VERDICT, kind="qa")])
+    return ledger.judge(review, verdict(ledger, review, Outcome.PASSED))
+
+
 @pytest.mark.criterion("J05", "J02")
 def test_a_finished_qa_job_is_no_verdict(ledger: Ledger) -> None:
     task, ticket = chained(ledger)
     review = under_review(ledger, task)
-    declared(ledger, review)
-    judged(ledger, review, Outcome.PASSED)
-    assert ledger.task(review.task).status is S.SUCCEEDED
+    with pytest.raises(Refused, match="gave no QA verdict"):
+        settled(ledger, review)
+    silent = ledger.judge(review, verdict(ledger, review, Outcome.UNKNOWN))
+    assert (silent.status, silent.cell) == (S.NEEDS_REVIEW, Cell.UNVERIFIED)
+    assert [waiting.task for waiting in ledger.inbox()] == [review.task]
     assert ledger.task(task.id) == task
     with pytest.raises(Stale):
         ledger.record_qa(review, opinion(ledger, ticket, F.PASSED))
     assert ledger.task(task.id) == task
+
+
+@pytest.mark.criterion("J05")
+@pytest.mark.parametrize(
+    ("outcome", "status", "waiting"),
+    [
+        (F.PASSED, S.SUCCEEDED, 0),
+        (F.FAILED, S.QUEUED, 0),
+        (F.INCONCLUSIVE, S.NEEDS_REVIEW, 1),
+    ],
+)
+def test_a_review_that_gave_its_verdict_has_done_its_job_and_waits_for_nobody(
+    ledger: Ledger, outcome: FindingOutcome, status: TaskStatus, waiting: int
+) -> None:
+    task, ticket = chained(ledger)
+    review = under_review(ledger, task)
+    ledger.record_qa(review, opinion(ledger, ticket, outcome))
+    done = settled(ledger, review)
+    assert (done.status, done.cell) == (S.SUCCEEDED, Cell.TRUE_GREEN)
+    assert ledger.task(task.id).status is status
+    assert [each.task for each in ledger.inbox()] == [task.id] * waiting
+    assert doctor.examine(ledger) == []
+
+
+@pytest.mark.criterion("E13", "J05")
+def test_a_review_is_green_by_its_verdict_and_by_no_other_check(ledger: Ledger) -> None:
+    task, ticket = chained(ledger)
+    review = under_review(ledger, task)
+    ledger.record_qa(review, opinion(ledger, ticket, F.PASSED))
+    declared(ledger, review)
+    with pytest.raises(Refused, match=f"not passed: {QA_VERDICT}"):
+        judged(ledger, review, Outcome.PASSED)
+    assert ledger.task(review.task).status is S.PENDING_EVAL
 
 
 @pytest.mark.criterion("J12")
@@ -263,11 +308,10 @@ def test_qa_is_not_reviewed_and_fixes_are(ledger: Ledger) -> None:
     declared(ledger, ticket)
     task = judged(ledger, ticket, Outcome.PASSED)
     review = under_review(ledger, task)
-    declared(ledger, review)
-    assert judged(ledger, review, Outcome.PASSED).status is S.SUCCEEDED
+    back = ledger.record_qa(review, opinion(ledger, ticket, F.FAILED))
+    assert back.status is S.QUEUED
+    assert settled(ledger, review).status is S.SUCCEEDED
     assert len(ledger.page().tasks) == 2
-    done = ledger.review(task.id, accept=False, actor=OPERATOR, reason="look again")
-    assert done.status is S.QUEUED
     fix = started(ledger, task.id)
     declared(ledger, fix)
     assert judged(ledger, fix, Outcome.PASSED).status is S.PENDING_QA

@@ -57,6 +57,19 @@ def test_a_pass_without_one_of_the_required_gates_is_refused(ledger: Ledger) -> 
     assert tried(ledger, ticket, {"check": "lint", "outcome": PASSED}) is TaskStatus.SUCCEEDED
 
 
+@pytest.mark.criterion("E13")
+@pytest.mark.parametrize("gates", [(), GATES[2:]])
+def test_a_contract_that_requires_no_check_is_never_green_by_a_check(
+    ledger: Ledger, gates: tuple[Gate, ...]
+) -> None:
+    ticket = started(ledger, gates=gates)
+    declared(ledger, ticket)
+    with pytest.raises(Refused, match="the contract names none"):
+        tried(ledger, ticket, {"check": "docs", "outcome": PASSED})
+    unverified = ledger.judge(ticket, verdict(ledger, ticket, Outcome.UNKNOWN))
+    assert (unverified.status, unverified.cell) == (TaskStatus.NEEDS_REVIEW, Cell.UNVERIFIED)
+
+
 @pytest.mark.criterion("F06", "F12")
 @pytest.mark.parametrize(
     ("score", "enough"),

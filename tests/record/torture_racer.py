@@ -6,23 +6,17 @@ machine share the monotonic clock, so two racers meet within microseconds.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from tests.record.lives import OPERATOR
+from tests.record.torture_servant import Servant
 from tests.record.torture_verbs import Trial, done
 from truegreen.errors import TruegreenError
 from truegreen.record.ledger import Ledger, open_ledger
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-ROOT = Path(__file__).parents[2]
 TERMINATE = "terminate it"
 
 
@@ -62,46 +56,20 @@ def race(ledger: Ledger, order: Order) -> list[Report]:
     return reports
 
 
-class Racer:
+class Racer(Servant):
     """A racer as the test sees it."""
 
     def __init__(self, url: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.record.torture_racer", url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-        )
-        assert self._process.stdin
-        assert self._process.stdout
-        self._orders, self._answers = self._process.stdin, self._process.stdout
-        assert self._answers.readline() == b"ready\n"
+        super().__init__("tests.record.torture_racer", url)
+        assert self.answered() == b"ready\n"
 
     def send(self, order: Order) -> None:
         """Give an order; do not wait."""
-        self._orders.write(msgspec.json.encode(order) + b"\n")
-        self._orders.flush()
+        self.order(msgspec.json.encode(order))
 
     def answer(self) -> list[Report]:
         """What came of the last order."""
-        return msgspec.json.decode(self._answers.readline(), type=list[Report])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._orders.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._answers.close()
+        return msgspec.json.decode(self.answered(), type=list[Report])
 
 
 def main(url: str) -> None:

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from tests.record.torture_servant import Servant
 from tests.record.torture_verbs import living
 from truegreen.record.ledger import open_ledger
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 Acknowledged = tuple[str, int, str]
 
 
@@ -44,41 +42,19 @@ class Writer:
         return [msgspec.json.decode(line, type=Acknowledged) for line in lines[:-1]]
 
 
-class Nursery:
+class Nursery(Servant):
     """A process that has everything imported and forks writers on demand."""
 
     def __init__(self, url: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.record.torture_writer", url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-        )
-        assert self._process.stdin
-        assert self._process.stdout
-        self._orders, self._answers = self._process.stdin, self._process.stdout
+        super().__init__("tests.record.torture_writer", url)
 
     def writer(self, path: Path) -> Writer:
         """A new writer that notes into a named pipe."""
         os.mkfifo(path)
-        self._orders.write(os.fsencode(path) + b"\n")
-        self._orders.flush()
+        self.order(os.fsencode(path))
         pipe = os.open(path, os.O_RDONLY)
         path.unlink()
-        return Writer(int(self._answers.readline()), pipe)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._orders.close()
-        self._process.wait(10)
-        self._answers.close()
+        return Writer(int(self.answered()), pipe)
 
 
 def write(url: str, path: str) -> None:

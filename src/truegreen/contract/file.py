@@ -37,11 +37,13 @@ from truegreen.contract.terms import (
     PRIORITY,
     ROUNDS,
     AgentDefinition,
+    Before,
     Budget,
     Caps,
     Contract,
     Evaluator,
     Gate,
+    GateKind,
     Isolation,
     Name,
     Qa,
@@ -266,12 +268,19 @@ def given(layer: Struct | UnsetType) -> dict[str, Any]:
 
 
 def make_contract(
-    file: ConfigFile, task: str = "", *, extra_gates: tuple[Gate, ...] = (), **options: object
+    file: ConfigFile,
+    task: str = "",
+    *,
+    extra_gates: tuple[Gate, ...] = (),
+    protect: tuple[str, ...] = (),
+    before: Before | None = None,
+    **options: object,
 ) -> Contract:
     """The contract of a template (or of none) under the defaults, with options laid over it.
 
     `options` are keys of a template, as TOML or a command line would say them; None is as good as
-    not given. `extra_gates` come on top of the gates that are named.
+    not given. `extra_gates` come on top of the gates that are named; `protect` and `before` hold
+    for all of them.
     """
     layers = [file.defaults, _template(file, task), _options(file, options)]
     said: dict[str, Any] = {}
@@ -285,9 +294,29 @@ def make_contract(
         "title": said["title"] if "title" in said else task or _title(said),
         "qa": file.qa,
     }
+    said["gates"] = tuple(_tightened(gate, protect, before) for gate in said["gates"])
+    if said.get("artifact_is_status") and not said["gates"]:
+        said["gates"] = (_artifact(said.get("claim_file") or ""),)
     said.pop("max_attempts", None)
     agent = file.agents.get(said.get("agent", ""))
     return Contract(**({**given(agent), **said} if agent else said))
+
+
+def _tightened(gate: Gate, protect: tuple[str, ...], before: Before | None) -> Gate:
+    return replace(gate, protect=(*gate.protect, *protect), before=before or gate.before)
+
+
+def _artifact(claim_file: str) -> Gate:
+    """The one check of a task whose artifact is its status; the badge says that there is no other."""
+    if not claim_file:
+        raise refusal("artifact_is_status", "needs a claim_file, whose status it is")
+    return Gate(
+        name="artifact",
+        kind=GateKind.JSON,
+        path=claim_file,
+        pointer="/task_status",
+        equals="succeeded",
+    )
 
 
 def _template(file: ConfigFile, task: str) -> Template:

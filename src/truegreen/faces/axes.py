@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.faces.times import span
-from truegreen.model import CELLS, PALETTE, RUNS, Cell, Light, RunStatus, TaskStatus
+from truegreen.model import CELLS, PALETTE, RUNS, Cell, ExitReason, Light, RunStatus, TaskStatus
 from truegreen.record.ledger.reads import Dossier
 from truegreen.record.rows import ClaimRow, Run, Task
 
@@ -80,8 +80,16 @@ def run_words(run: Run | None) -> str:
         return f"attempt {run.attempt} · {RUNS[run.status].meaning}"
     ending = f"signal {run.signal}" if run.signal is not None else ""
     ending = f"exit {run.exit_code}" if run.exit_code is not None else ending
-    parts = [run.exit_reason, run.exit_detail or "", ending, *_usage(run.usage)]
+    parts = [run.exit_reason, run.exit_detail or "", ending, *_usage(run.usage), _message(run)]
     return " · ".join(part for part in parts if part)
+
+
+def _message(run: Run) -> str:
+    """What the host has to say about an end that was not a clean one."""
+    facts: dict[str, Any] = msgspec.json.decode(run.facts) if run.facts else {}
+    told = str(facts.get("message", ""))
+    plain = run.exit_reason is ExitReason.DONE or told in (f"exit {run.exit_code}", run.exit_detail)
+    return "" if plain else told
 
 
 def _usage(text: str) -> list[str]:

@@ -15,8 +15,9 @@ from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
-from truegreen.model import CELLS, MATRIX, Cell, RunStatus, TaskStatus
-from truegreen.record.ledger.reads import Count, Dossier, Page, Told, Verdicted, Waiting
+from truegreen.facts import Finding
+from truegreen.model import CELLS, MATRIX, Cell, ExitReason, Outcome, RunStatus, TaskStatus
+from truegreen.record.ledger.reads import Count, Dossier, Ended, Page, Told, Verdicted, Waiting
 from truegreen.record.rows import Agent, ClaimRow, FindingRow, Refusal, Run, Task, Token
 
 Document = dict[str, Any]
@@ -87,6 +88,7 @@ def task_document(dossier: Dossier, events: list[Told]) -> Document:
     latest = dossier.runs[-1] if dossier.runs else None
     return {
         **_head(task),
+        "badges": [*badges(task), *_exemptions(terms)],
         "goal": terms.get("goal", ""),
         "budget": {**_counters(task), **_charges(dossier, terms)},
         "claim": claim_of(dossier, latest),
@@ -135,6 +137,11 @@ def badges(task: Task) -> list[str]:
     return [name for name, wears in worn.items() if wears]
 
 
+def _exemptions(terms: Document) -> list[str]:
+    """What a contract does without, said wherever the task is looked at."""
+    return ["artifact_is_status"] if terms.get("artifact_is_status") else []
+
+
 def _counters(task: Task) -> Document:
     return {
         "attempts": [task.attempts, task.attempts_max],
@@ -164,15 +171,20 @@ def next_steps(task: Task) -> list[str]:
 
 _REASON = "--reason …"
 _NEXT: dict[TaskStatus, tuple[str, ...]] = {
-    TaskStatus.QUEUED: ("cancel {id}",),
-    TaskStatus.RUNNING: ("events {id} --follow", "stop {id}", "terminate {id}"),
+    TaskStatus.QUEUED: ("attempt {id}", "cancel {id}"),
+    TaskStatus.RUNNING: ("log {id} --follow", "stop {id}", "terminate {id}"),
     TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
+    TaskStatus.PENDING_EVAL: ("wait {id}",),
+    TaskStatus.FAILED_PENDING_EVAL: ("wait {id}",),
+    TaskStatus.PENDING_QA: ("wait {id}",),
     TaskStatus.NEEDS_REVIEW: (
+        "verify {id}",
         f"review {{id}} --accept {_REASON}",
         f"review {{id}} --reject {_REASON}",
+        f"retry {{id}} {_REASON}",
     ),
     TaskStatus.BLOCKED: ("unblock {id}", "cancel {id}"),
-    TaskStatus.FAILED: (f"retry {{id}} {_REASON}",),
+    TaskStatus.FAILED: ("log {id}", f"retry {{id}} {_REASON}"),
     TaskStatus.CANCELED: (f"retry {{id}} {_REASON}",),
 }
 
@@ -240,28 +252,21 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
     }
 
 
-def finding_document(finding: FindingRow) -> Document:
+def finding_document(row: FindingRow) -> Document:
+    """One check's answer, as the record has it."""
+    return {"id": row.id, **check_document(row.finding()), "at": instant(row.at)}
+
+
+_ANSWER = (
+    *("check", "kind", "phase", "outcome", "before", "level", "score", "counts", "reason"),
+    *("evidence", "digest", "judge", "judged", "isolation", "binding"),
+)
+
+
+def check_document(finding: Finding) -> Document:
     """One check's answer."""
-    return {
-        "id": finding.id,
-        "check": finding.check_name,
-        "kind": finding.kind,
-        "phase": finding.phase,
-        "outcome": finding.outcome,
-        "before": finding.before,
-        "level": finding.level,
-        "score": finding.score,
-        "counts": _read(finding.counts),
-        "reason": finding.reason,
-        "evidence": _read(finding.evidence),
-        "digest": finding.digest,
-        "judge": finding.judge,
-        "judged": finding.judged,
-        "isolation": finding.isolation,
-        "duration_s": finding.duration_us / 1e6,
-        "binding": finding.binding,
-        "at": instant(finding.at),
-    }
+    answer = {name: getattr(finding, name) for name in _ANSWER}
+    return {**answer, "duration_s": finding.duration_us / 1e6}
 
 
 # --- the rest
@@ -361,7 +366,20 @@ def token_state(token: Token, now: int) -> str:
     return "active"
 
 
-def matrix_document(counts: list[Count]) -> Document:
+# --- the matrix
+
+_ANSWERS = (Outcome.PASSED, Outcome.FAILED)
+VERIFIED = frozenset(
+    cell
+    for cell in MATRIX.values()
+    if all(outcome in _ANSWERS for (_, outcome), other in MATRIX.items() if other is cell)
+)
+"""Where work stands that checks found done, or undone."""
+_UNANSWERED = (Cell.UNVERIFIED, Cell.UNDECIDED)
+_HOUR = 3_600_000_000
+
+
+def matrix_document(counts: list[Count], *, inbox: int = 0) -> Document:
     """Every cell with its name, light and count, and where the tasks stand that have none yet."""
     by_cell = dict.fromkeys(Cell, 0)
     by_status = dict.fromkeys(TaskStatus, 0)
@@ -373,6 +391,56 @@ def matrix_document(counts: list[Count]) -> Document:
         if count.run_status:
             by_run[RunStatus(count.run_status)] += count.tasks
     return {
+        "counted": "tasks",
+        "since": None,
+        "figures": figures(by_cell, inbox),
+        **_cells(by_cell, "tasks"),
+        "task_status": by_status,
+        "run_status": by_run,
+        **totals(counts),
+    }
+
+
+def ended_document(ended: list[Ended], since: int, *, inbox: int = 0) -> Document:
+    """The matrix of the runs that ended since an instant; runs are tallied by the hour."""
+    by_cell = dict.fromkeys(Cell, 0)
+    by_reason = dict.fromkeys(ExitReason, 0)
+    for tally in ended:
+        by_cell[tally.cell] += tally.runs
+        by_reason[tally.exit_reason] += tally.runs
+    return {
+        "counted": "runs",
+        "since": instant(hour_of(since)),
+        "figures": figures(by_cell, inbox),
+        **_cells(by_cell, "runs"),
+        "exit_reason": by_reason,
+        "silent_failures": by_cell[Cell.SILENT_FAILURE],
+        "total": sum(by_cell.values()),
+    }
+
+
+def hour_of(at: int) -> int:
+    """The beginning of an instant's hour."""
+    return at // _HOUR * _HOUR
+
+
+def figures(by_cell: dict[Cell, int], inbox: int) -> Document:
+    """The headline: what share of the finished work was checked at all, and what needs a look."""
+    verified = sum(by_cell[cell] for cell in VERIFIED)
+    finished = verified + sum(by_cell[cell] for cell in _UNANSWERED)
+    return {
+        # Cut, not rounded: one unchecked task among many is not all of them.
+        "verified_share": verified * 10_000 // finished / 10_000 if finished else None,
+        "verified": verified,
+        "silent_failures": by_cell[Cell.SILENT_FAILURE],
+        "rescued": by_cell[Cell.RESCUED] + by_cell[Cell.FINISHED_AT_THE_CAP],
+        "unverified": by_cell[Cell.UNVERIFIED],
+        "inbox": inbox,
+    }
+
+
+def _cells(by_cell: dict[Cell, int], counted: str) -> Document:
+    return {
         "cells": [
             {
                 "cell": cell,
@@ -380,7 +448,7 @@ def matrix_document(counts: list[Count]) -> Document:
                 "light": look.light,
                 "route": look.route,
                 "sentence": look.sentence,
-                "tasks": by_cell[cell],
+                counted: by_cell[cell],
             }
             for cell, look in CELLS.items()
         ],
@@ -388,7 +456,4 @@ def matrix_document(counts: list[Count]) -> Document:
             {"run": light, "verdict": outcome, "cell": cell}
             for (light, outcome), cell in MATRIX.items()
         ],
-        "task_status": by_status,
-        "run_status": by_run,
-        **totals(counts),
     }

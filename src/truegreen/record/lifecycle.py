@@ -222,8 +222,11 @@ def after_verdict(outcome: Outcome, judged: Judged, policy: Policy, budget: Budg
 
 
 def _after_pass(judged: Judged, policy: Policy) -> Step:
-    silent = judged.status is S.FAILED_PENDING_EVAL
-    if silent and not judged.work_seen:
+    waits = judged.status is S.NEEDS_REVIEW
+    silent = judged.status is S.FAILED_PENDING_EVAL or (
+        waits and judged.reason is not ExitReason.DONE
+    )
+    if (silent and not judged.work_seen) or (waits and policy.chained):
         return Step(Move.REVIEW)
     if policy.chained and (silent or judged.status is S.PENDING_EVAL):
         return Step(Move.CHAIN)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from truegreen.facts import Finding
 from truegreen.model import (
     AgentStatus,
     Cell,
@@ -137,6 +138,13 @@ class FindingRow(Record, frozen=True, array_like=True):
     binding: bool
     at: int
 
+    def finding(self) -> Finding:
+        """What the check answered."""
+        names = (name for name in Finding.__struct_fields__ if name in self.__struct_fields__)
+        given = {name: getattr(self, name) for name in names}
+        parsed = {name: msgspec.json.decode(given[name]) for name in ("counts", "evidence")}
+        return Finding(**{**given, **parsed, "check": self.check_name})
+
 
 class ClaimRow(Record, frozen=True, array_like=True):
     """A claim as the store has it."""
@@ -261,3 +269,4 @@ class Lease(Record, frozen=True, array_like=True):
     boot: str
     expires_at: int
     process: str
+    stop_asked: str

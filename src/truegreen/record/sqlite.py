@@ -177,20 +177,13 @@ class SqliteStore:
 
     @contextmanager
     def transaction(self) -> Iterator[SqliteTx]:
-        """BEGIN IMMEDIATE … COMMIT; everything or nothing, on the disk when it returns."""
+        """Everything or nothing, on the disk when it returns."""
         events: list[str] | None = None
         try:
-            with self._lent() as connection, self._writing:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    tx = SqliteTx(connection, self)
-                    yield tx
-                    events = tx.events
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+            with self._all_or_nothing() as connection:
+                tx = SqliteTx(connection, self)
+                yield tx
+                events = tx.events
         except Unavailable as failed:
             if not (events and self._came_through(events[-1], failed)):
                 raise
@@ -227,16 +220,9 @@ class SqliteStore:
 
     def script(self, statements: list[str]) -> None:
         """Run statements in one transaction."""
-        with self._lent() as connection, self._writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                for statement in statements:
-                    connection.execute(statement)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        with self._all_or_nothing() as connection:
+            for statement in statements:
+                connection.execute(statement)
 
     def objects(self) -> dict[str, str]:
         """What the catalog finds now."""
@@ -288,6 +274,19 @@ class SqliteStore:
     def close(self) -> None:
         """Close the idle connections."""
         self._pool.close()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[apsw.Connection]:
+        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK; one at a time in this process."""
+        with self._lent() as connection, self._writing:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def _lent(self) -> Iterator[apsw.Connection]:

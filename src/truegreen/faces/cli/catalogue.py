@@ -6,10 +6,36 @@ Neither click nor any room of the house is imported here.
 from __future__ import annotations
 
 GROUPS = {
+    "Run work": {
+        "run": ("run", "create a task and take it to a verdict, here and now"),
+        "add": ("run", "create a queued task"),
+        "attempt": ("run", "carry out a queued task here and now"),
+        "wait": ("waiting", "until tasks are settled or need a person"),
+        "gate": ("verification", "run one gate now"),
+        "verify": ("verification", "check again what the latest run of a task left"),
+    },
     "Look at the work": {
         "list": ("tasks", "tasks on both axes, silent failures first"),
         "show": ("tasks", "everything about one task"),
+        "log": ("logs", "what the agent of a run wrote; --follow waits for more"),
         "events": ("events", "the history, of one task or of all; --follow waits for more"),
+        "matrix": ("matrix", "how runs ended against what the work is worth, in numbers"),
+        "agents": ("agents", "the agents that are known; agents adapters: the clients found here"),
+    },
+    "Recover": {
+        "retry": ("recovery", "queue a task again, also one that is settled"),
+        "unblock": ("recovery", "queue a blocked task again, in another mode if asked"),
+        "approve": ("recovery", "let a task go on that waits for an approval"),
+        "reject": ("recovery", "say no instead: its run ends and it is blocked"),
+        "stop": ("recovery", "end the run of a task; --force seals the task for ever"),
+        "cancel": ("recovery", "call a task off"),
+    },
+    "Inside a run, for the agent": {
+        "done": ("claims", "declare the work done; checks decide whether it is"),
+        "fail": ("claims", "declare that it failed"),
+        "blocked": ("claims", "declare that it can't go on without somebody"),
+        "noop": ("claims", "declare that there was nothing to do"),
+        "checkpoint": ("claims", "ask for approval before an action"),
     },
     "Keep house": {
         "doctor": ("house", "examine settings, store and history; exit 5 when something is wrong"),
@@ -19,6 +45,7 @@ GROUPS = {
         "token": ("tokens", "create, list and revoke access tokens"),
     },
     "Know the words": {
+        "demo": ("demo", "scripted agents play the failures that truegreen is for"),
         "states": ("states", "statuses, what they mean, and every edge between them"),
         "completion": ("settings", "the completion script for bash, zsh or fish"),
         "version": ("settings", "the version of this program"),
@@ -40,11 +67,14 @@ Usage: truegreen COMMAND [OPTIONS]
 """
 _TAIL = """
 Examples
+  truegreen run --gate "pytest -q" --protect "tests/**" -- claude -p "fix the parser"
   truegreen list --cell silent_failure     green runs over undone work
   truegreen show tsk_0c                    any unique beginning of an id will do
   truegreen states                         what the words and colours mean
 
 Exit status: 0 fine, 2 usage or refused, 5 store or surroundings, 70 internal error, 130 interrupted
+Of run, attempt, wait and verify: 0 succeeded and nothing else, 1 failed, 3 a person is needed,
+4 cap hit, 5 infrastructure, 6 canceled or terminated, 75 deferred or not settled yet
 """
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -65,14 +66,14 @@ def _known(frame: Frame, error: TruegreenError) -> int:
     report = _report(frame, error) if error.exit_status == INTERNAL else ""
     details = {**error.details, "report": report} if report else error.details
     status = error.exit_status
-    return _said(frame, error.code, error.message, error.allowed, status, step, **details)
+    return _said(frame, error.code, error.message, error.allowed, status, step, details)
 
 
 def _unknown(frame: Frame, error: Exception) -> int:
     message = f"internal error: {type(error).__name__}: {error}"
     report = _report(frame, error)
     step = "send the report to whoever keeps truegreen" if report else ""
-    return _said(frame, "internal", message, (), INTERNAL, step, report=report)
+    return _said(frame, "internal", message, (), INTERNAL, step, {"report": report})
 
 
 def _said(
@@ -82,14 +83,14 @@ def _said(
     allowed: tuple[str, ...],
     status: int,
     step: str = "",
-    **details: object,
+    details: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
     """Say an error once, where it was asked for."""
     told = shortened(clean(_without_secrets(frame, message)), _LONGEST)
     if frame.json:
         body: dict[str, Any] = {"code": code, "message": told, "allowed": list(allowed)}
         if details:
-            body["details"] = details
+            body["details"] = dict(details)
         write_json({"error": body})
         return status
     sys.stdout.flush()

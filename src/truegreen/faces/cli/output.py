@@ -1,4 +1,4 @@
-"""Standard output: text for people, JSON for programs, and a name for the day it takes no more."""
+"""Standard output: text for people, JSON and bytes for programs, and a name for its last day."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def write_text(text: str) -> None:
     """Text as it is; whoever calls has cleaned it."""
     with _to_output():
         sys.stdout.write(text)
+
+
+def write_bytes(data: bytes) -> None:
+    """Bytes as they are, for another program."""
+    with _to_output():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
 
 
 def write_json(document: object) -> None:

@@ -34,6 +34,7 @@ from truegreen.model import (
     Cell,
     EventLevel,
     ExitReason,
+    Mode,
     Move,
     Note,
     Outcome,
@@ -376,8 +377,9 @@ class Desk:
         A failure that comes again, night after night, only counts; a task that waits for an answer
         waits for its own.
         """
-        if move not in _NEEDS_SOMEBODY:
-            return
+        attended = work.task.mode is Mode.INTERACTIVE and move is not Move.PAUSE
+        if move not in _NEEDS_SOMEBODY or attended:
+            return  # whoever sits at an interactive session sees it
         task = work.task
         kind = cell or _NEEDS_SOMEBODY[move]
         route = CELLS[cell].route if cell else None
@@ -422,7 +424,9 @@ class Desk:
         return cell
 
     @staticmethod
-    def _settle_agent(tx: Tx, agent_key: int | None, status: AgentStatus) -> None:
+    def _settle_agent(
+        tx: Tx, agent_key: int | None, status: AgentStatus, session: str | None = None
+    ) -> None:
         """The agent of an ended run is resumable again, unless it was terminated meanwhile."""
         if agent_key is not None:
-            tx.run("write_agent", key=agent_key, to_status=status, session=None, now=tx.now)
+            tx.run("write_agent", key=agent_key, to_status=status, session=session, now=tx.now)

@@ -237,6 +237,7 @@ class Endings(Desk):
                 cell=Cell.STOPPED,
                 digest=run.digest,
                 usage=run.usage,
+                facts=run.facts,
                 now=tx.now,
             )
             self._settle_agent(tx, run.agent_key, AgentStatus.COMPLETED)

@@ -345,13 +345,19 @@ class Runs(Desk):
             cell=cell,
             digest=ended.digest,
             usage=to_json(ended.usage),
+            facts=self._facts(work.run, ended),
             now=tx.now,
         )
         broken = ended.status in (RunStatus.CRASHED, RunStatus.LOST)
-        self._settle_agent(
-            tx, work.run.agent_key, AgentStatus.ERROR if broken else AgentStatus.COMPLETED
-        )
+        rest = AgentStatus.ERROR if broken else AgentStatus.COMPLETED
+        self._settle_agent(tx, work.run.agent_key, rest, ended.session)
         return hit
+
+    @staticmethod
+    def _facts(run: Run, ended: Exit) -> str:
+        """What was known at the start, and what came to light by the end."""
+        told = {"message": ended.message} if ended.message else {}
+        return as_json({**msgspec.json.decode(run.facts), **told, **ended.facts}, "facts")
 
     def _step(
         self,

@@ -7,6 +7,9 @@ import msgspec
 from truegreen.record.lifecycle import Budget, Policy, Step
 from truegreen.record.rows import Task
 
+QA_VERDICT = "qa_verdict"
+"""The one check of a QA review: that it gave its verdict, whatever that was."""
+
 
 class _Qa(msgspec.Struct, frozen=True):
     roles: tuple[str, ...] = ()
@@ -45,8 +48,10 @@ class Terms(msgspec.Struct, frozen=True):
         chained = task.role in self.qa.roles and task.qa_of_key is None
         return Policy(frozenset(self.rescue), frozenset(self.retry), chained)
 
-    def required(self) -> list[str]:
-        """The checks without which nothing is green."""
+    def required(self, task: Task) -> list[str]:
+        """The checks without which a task is not green."""
+        if task.qa_of_key is not None:
+            return [QA_VERDICT]
         gates = [gate.name for gate in self.gates if gate.required]
         judges = [e.name for e in self.evaluators if e.required and not e.shadow]
         return gates + judges

@@ -41,6 +41,7 @@ from truegreen.record.store import Hit, Tx
 EVIDENCE_LIMIT = 262144
 _MOST_FINDINGS = 1000
 _UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
+_JUDGED = (*_UNDER_CHECK, TaskStatus.NEEDS_REVIEW)
 _CONCLUSIONS = (Move.ACCEPT, Move.CHAIN, Move.REVIEW, Move.RETRY, Move.FAIL, Move.BLOCK)
 QA_ROLE = "qa"
 
@@ -115,7 +116,7 @@ class Verdicts(Tasks, Endings):
                 done = self._task(tx, ticket.task)
                 return lambda: done
             work = self._held(tx, ticket, actor)
-            if work.task.status not in _UNDER_CHECK:
+            if work.task.status not in _JUDGED:
                 decide(work.task.status, Move.ACCEPT)
                 raise Stale(
                     f"{work.task.id} is not under check ({work.task.status})", stale="status"
@@ -123,16 +124,26 @@ class Verdicts(Tasks, Endings):
             _check_fresh(work, verdict)
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             if verdict.outcome is Outcome.PASSED:
+                self._check_not_awaited(tx, work.task)
                 _check_carried(work, found, verdict.digest)
             elif verdict.outcome is not Outcome.FAILED:
                 _check_no_red(found, verdict.digest)
             judged = _judged(work, found)
             step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
             entry = Entry(actor, reason, run=ticket.run, key=key)
-            hit = self._conclude(tx, work, step, verdict, entry, found)
+            if step.move is Move.REVIEW and work.task.status is TaskStatus.NEEDS_REVIEW:
+                hit = self._still_undecided(tx, work, verdict, entry)
+            else:
+                hit = self._conclude(tx, work, step, verdict, entry, found)
             return lambda: read(Task, hit.row)
 
         return self._witnessed("judge", actor, ticket, act, verdict)
+
+    def _still_undecided(self, tx: Tx, work: Work, verdict: Verdict, entry: Entry) -> Hit:
+        """Checked again to no avail: a person still has to decide."""
+        tx.run("drop_lease", run_key=work.run.key)
+        data = {"verdict": verdict.outcome, "level": verdict.level, "digest": verdict.digest}
+        return self._note(tx, work.task, Note.FINDINGS, entry._replace(data=data))
 
     def _conclude(
         self,
@@ -174,6 +185,8 @@ class Verdicts(Tasks, Endings):
             now=tx.now,
         )
         tx.run("drop_lease", run_key=run.key)
+        if task.status is TaskStatus.NEEDS_REVIEW:
+            self._nobody_needed(tx, task, f"{outcome}: {verdict.reason}")
         self._attend(tx, work, step.move, cell, verdict.reason)
         return hit
 
@@ -237,6 +250,15 @@ class Verdicts(Tasks, Endings):
             return lambda: read(Task, hit.row)
 
         return self._witnessed("record_qa", actor, ticket, act, finding)
+
+    @staticmethod
+    def _check_not_awaited(tx: Tx, task: Task) -> None:
+        """A QA review whose verdict is still waited for has not done what it is there for."""
+        if task.qa_of_key is None:
+            return
+        row = tx.one("task_locked_by_key", key=task.qa_of_key)
+        if row and read(Task, row).status is TaskStatus.PENDING_QA:
+            raise Refused(f"{task.id} gave no QA verdict; the task that it reviews still waits")
 
     @staticmethod
     def _check_reviewer(tx: Tx, review: Work, work: Work) -> None:
@@ -369,10 +391,11 @@ def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
                 once_red.add(name)
             reached = _reached(finding, work.terms.threshold(name, rescue=rescue))
             passed[name] = reached and name not in once_red
-    missing = [name for name in work.terms.required() if name not in passed]
+    required = work.terms.required(work.task)
+    missing = [name for name in required if name not in passed]
     red = [name for name, green in passed.items() if not green]
-    if missing or red or not passed:
-        why = f"not passed: {', '.join(missing + red)}" if missing or red else "no check ran"
+    if missing or red or not required:
+        why = f"not passed: {', '.join(missing + red)}" if required else "the contract names none"
         raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
 
 

@@ -118,7 +118,7 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 -- How a run ended; only one that has not.
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
     exit_code = :exit_code, signal = :signal, ended_by = :ended_by, verdict = :verdict,
-    cell = :cell, digest = :digest, usage = :usage, ended_at = :now
+    cell = :cell, digest = :digest, usage = :usage, facts = :facts, ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
 
 -- name: judge_run
@@ -143,8 +143,25 @@ UPDATE leases SET expires_at = :expires_at, boot = :boot, process = COALESCE(:pr
 
 -- name: take_lease
 -- Another supervisor takes over what a dead one left.
-UPDATE leases SET token = :token, holder = :holder, boot = :boot, expires_at = :expires_at
+UPDATE leases SET token = :token, holder = :holder, boot = :boot, expires_at = :expires_at,
+    stop_asked = ''
   WHERE run_key = :run_key RETURNING run_key;
+
+-- name: ask_stop
+-- Somebody wants the run to end; its supervisor reads it.
+UPDATE leases SET stop_asked = :actor WHERE run_key = :run_key RETURNING run_key;
+
+-- name: standing
+-- What a supervisor has to know while its run goes on.
+SELECT tasks.status, tasks.fence, tasks.sealed_at, runs.exit_reason, leases.token, leases.stop_asked
+  FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN leases ON leases.run_key = runs.key
+  WHERE runs.id = :run;
+
+-- name: leases_of_holders
+-- Runs whose owner's name begins so.
+SELECT {lease}, runs.id, tasks.id, tasks.status, tasks.fence FROM leases
+  JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+  WHERE substr(leases.holder, 1, length(:host)) = :host ORDER BY leases.run_key LIMIT :n;
 
 -- name: lease
 -- Who owns a run.

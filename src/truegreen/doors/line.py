@@ -1,0 +1,79 @@
+"""One question and one answer over a socket: a line of JSON each way, bounded in size and time.
+
+The program inside a run asks, the supervisor answers. This room knows no verb and no record.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import msgspec
+
+from truegreen.errors import InvalidInput, Unavailable
+
+LINE_BYTES = 256 * 1024
+NAME = "door"
+_SHORT = 100  # a socket's address has room for 107 bytes
+
+Line = dict[str, Any]
+
+
+def ask(path: str, question: Line, *, timeout: float | None = None) -> Line:
+    """Ask the supervisor behind a socket; None waits as long as the answer takes."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(timeout)
+        try:
+            _reach(line.connect, path)
+            send(line, question)
+            return receive(line)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise Unavailable(f"the supervisor of this run does not answer ({why})") from None
+
+
+def listen(path: str) -> socket.socket:
+    """A socket at a path that nobody else can reach."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _reach(line.bind, path)
+        os.chmod(path, 0o600)
+        line.listen(16)
+    except BaseException:
+        line.close()
+        raise
+    return line
+
+
+def send(line: socket.socket, document: Line) -> None:
+    """Write one line."""
+    line.sendall(msgspec.json.encode(document) + b"\n")
+
+
+def receive(line: socket.socket) -> Line:
+    """Read one line; anything else than one JSON object is refused."""
+    text = b""
+    while not text.endswith(b"\n"):
+        chunk = line.recv(65536)
+        if not chunk:
+            break
+        text += chunk
+        if len(text) > LINE_BYTES:
+            raise InvalidInput(f"a request has at most {LINE_BYTES} bytes")
+    try:
+        return msgspec.json.decode(text, type=Line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidInput("a request is one JSON object on one line") from None
+
+
+def _reach(use: Any, path: str) -> None:
+    """Bind or connect to a path of any length, by way of its folder's descriptor."""
+    if len(os.fsencode(path)) <= _SHORT:
+        use(path)
+        return
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        use(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+    finally:
+        os.close(folder)

@@ -1,0 +1,153 @@
+"""The door of one run: the agent inside declares and asks for approvals, and can do nothing else.
+
+Each request carries the run's token; the ledger knows it again and looks at the fence. Waiting for
+a person happens here, so that the agent's program just blocks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from truegreen.doors.line import Line, listen, receive, send
+from truegreen.errors import Forbidden, InvalidInput, TruegreenError
+from truegreen.facts import SYSTEM, Actor, Claim, Statement, Ticket
+from truegreen.model import ClaimKind, TaskStatus
+from truegreen.record.ledger import Ledger
+from truegreen.record.rows import Task
+
+APPROVAL_SECONDS = 24 * 3600.0
+"""How long a question waits for a person; then the run ends blocked, never approved."""
+_LOOK_SECONDS = 0.25
+_REQUEST_SECONDS = 10.0
+_AT_ONCE = 16
+
+
+class RunDoor:
+    """Listens while a run goes on."""
+
+    def __init__(
+        self, ledger: Ledger, ticket: Ticket, path: str, *, patience: float = APPROVAL_SECONDS
+    ) -> None:
+        self._ledger = ledger
+        self._ticket = ticket
+        self._path = path
+        self._patience = patience
+        self._closed = threading.Event()
+        self._seats = threading.BoundedSemaphore(_AT_ONCE)
+        self.claim: Claim | None = None
+        """The first declaration, as far as it came through this door."""
+        self._line = listen(path)
+        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nobody comes in any more; who waits for an answer gets none."""
+        self._closed.set()
+        try:
+            self._line.shutdown(socket.SHUT_RDWR)
+        finally:
+            self._line.close()
+            self._thread.join(timeout=5)
+            if os.path.lexists(self._path):
+                os.unlink(self._path)
+
+    def _serve(self) -> None:
+        while not self._closed.is_set():
+            try:
+                line, _ = self._line.accept()
+            except OSError:
+                return  # closed
+            if not self._seats.acquire(blocking=False):
+                line.close()
+                continue
+            threading.Thread(target=self._answer, args=(line,), daemon=True).start()
+
+    def _answer(self, line: socket.socket) -> None:
+        try:
+            with line:
+                line.settimeout(_REQUEST_SECONDS)
+                send(line, self._answer_to(line))
+        except OSError:
+            return  # the asker is gone; what it did is in the record
+        finally:
+            self._seats.release()
+
+    def _answer_to(self, line: socket.socket) -> Line:
+        try:
+            question = receive(line)
+            actor = self._ledger.authenticate(str(question.pop("token", "")))
+            if (actor.run, actor.fence) != (self._ticket.run, self._ticket.fence):
+                raise Forbidden(f"{actor} is not the agent of {self._ticket.run}")
+            verb = question.pop("verb", "")
+            verbs: dict[Any, Callable[[Actor, Line], Line]] = {
+                "declare": self._declare,
+                "checkpoint": self._checkpoint,
+                "task": self._task,
+            }
+            if verb not in verbs:
+                raise InvalidInput(f"no verb {verb!r} at this door", allowed=tuple(verbs))
+            return verbs[verb](actor, question)
+        except TruegreenError as error:
+            return error.document()
+
+    def _declare(self, actor: Actor, question: Line) -> Line:
+        claim = _claim(question)
+        task = self._ledger.declare(self._ticket, claim, actor=actor)
+        self.claim = claim
+        return self._said(task)
+
+    def _checkpoint(self, actor: Actor, question: Line) -> Line:
+        action = str(question.get("action", ""))
+        task = self._ledger.checkpoint(self._ticket, action, actor=actor)
+        deadline = time.monotonic() + self._patience
+        while task.status is TaskStatus.AWAITING_APPROVAL and not self._closed.is_set():
+            if time.monotonic() > deadline:
+                hours = f"{self._patience / 3600:g} h"
+                reason = f"nobody answered within {hours}: {action}"
+                task = self._ledger.deny(self._ticket.task, actor=SYSTEM, reason=reason)
+                break
+            self._closed.wait(_LOOK_SECONDS)
+            task = self._ledger.task(self._ticket.task)
+        return {**self._said(task), "approved": task.status is TaskStatus.RUNNING}
+
+    def _task(self, _actor: Actor, _question: Line) -> Line:
+        return self._said(self._ledger.task(self._ticket.task))
+
+    def _said(self, task: Task) -> Line:
+        return {
+            "task": task.id,
+            "run": self._ticket.run,
+            "task_status": task.status,
+            "title": task.title,
+            "claim": self.claim.kind if self.claim else None,
+        }
+
+
+def _claim(question: Line) -> Claim:
+    """The claim in a request; types are the ledger's to check."""
+    kind = question.get("kind")
+    if kind not in [word.value for word in ClaimKind]:
+        raise InvalidInput(f"no claim {kind!r}", allowed=tuple(ClaimKind))
+    statements = [Statement(str(s["text"]), str(s.get("kind", ""))) for s in _list(question)]
+    extra = question.get("extra") or {}
+    if not isinstance(extra, dict):
+        raise InvalidInput("extra fields of a claim are a JSON object")
+    return Claim(
+        kind=ClaimKind(kind),
+        reason=str(question.get("reason") or ""),
+        statements=tuple(statements),
+        extra=extra,
+        source="cli",
+    )
+
+
+def _list(question: Line) -> list[Line]:
+    given = question.get("statements") or []
+    if not isinstance(given, list) or not all(isinstance(s, dict) and "text" in s for s in given):
+        raise InvalidInput("statements of a claim are a list of objects with a text")
+    return given

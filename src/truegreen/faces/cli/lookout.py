@@ -1,0 +1,44 @@
+"""Waiting for something that goes on elsewhere. Whoever waits also ends what the dead left undone.
+
+A run whose supervisor was killed would never end by itself, so looking alone is not enough.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from truegreen.app import place_of
+from truegreen.config import Config
+from truegreen.record.ledger import Ledger
+
+_LOOK_SECONDS = 0.1
+_RECOVER_SECONDS = 1.0
+
+
+class Lookout:
+    """Looks again and again; `recovered` are the tasks that were taken from dead supervisors."""
+
+    def __init__(self, config: Config, ledger: Ledger) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._next = 0.0
+        self.recovered: set[str] = set()
+
+    def until(self, is_over: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until something is so; says whether it came to be in time."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while not is_over():
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            self._recover()
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+    def _recover(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - only who waits needs it
+
+        self.recovered.update(recover(self._ledger, place_of(self._config)))
+        self._next = time.monotonic() + _RECOVER_SECONDS

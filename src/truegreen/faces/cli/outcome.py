@@ -1,0 +1,71 @@
+"""How a task stands at the end of a command: two lines, one per axis, and an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from truegreen.faces.axes import axes
+from truegreen.faces.cli.frame import Frame
+from truegreen.faces.cli.paper import Ink, Paper, mark
+from truegreen.faces.documents import Document, next_steps, task_document
+from truegreen.model import Cell, FindingOutcome, TaskStatus
+from truegreen.record.ledger import Dossier, Ledger
+
+OK, FAILED, PERSON, CAP, INFRASTRUCTURE, ENDED, DEFERRED, INTERRUPTED = 0, 1, 3, 4, 5, 6, 75, 130
+_SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, FAILED, INTERRUPTED)
+"""From the best to the worst: work that is known to be undone outweighs whatever is unknown."""
+_SHOWN_EVENTS = 200
+_STATUSES = {
+    TaskStatus.SUCCEEDED: OK,
+    TaskStatus.FAILED: FAILED,
+    TaskStatus.QUEUED: DEFERRED,
+    TaskStatus.CANCELED: ENDED,
+    TaskStatus.TERMINATED: ENDED,
+}
+_CELLS = {Cell.CAP_HIT: CAP, Cell.OUTAGE: INFRASTRUCTURE}
+
+
+def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = False) -> int:
+    """Say how a task stands; the exit status says the same."""
+    dossier = ledger.dossier(task_id)
+    frame.give(whole(ledger, dossier), lambda paper: draw(paper, dossier))
+    return INTERRUPTED if interrupted else exit_status(dossier)
+
+
+def whole(ledger: Ledger, dossier: Dossier) -> Document:
+    """Everything about one task, with the newest of its events."""
+    after = max(0, dossier.task.revision - _SHOWN_EVENTS)
+    return task_document(dossier, ledger.events(dossier.task.id, after=after))
+
+
+def exit_status(dossier: Dossier) -> int:
+    """0 for proven work and nothing else."""
+    task = dossier.task
+    if task.status in (TaskStatus.FAILED, TaskStatus.NEEDS_REVIEW) and task.cell in _CELLS:
+        return _CELLS[task.cell]
+    if task.status is TaskStatus.NEEDS_REVIEW and _check_unavailable(dossier):
+        return INFRASTRUCTURE
+    return _STATUSES.get(task.status, PERSON)
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """The exit status of several tasks: by severity, not by number."""
+    return max(statuses, key=_SEVERITY.index)
+
+
+def _check_unavailable(dossier: Dossier) -> bool:
+    """Whether nothing but a check that could not be carried out stands in the way."""
+    latest = dossier.runs[-1].key if dossier.runs else None
+    found = [f for f in dossier.findings if f.run_key == latest and f.binding]
+    broken = [f for f in found if f.outcome is FindingOutcome.INCONCLUSIVE]
+    return bool(broken) and all(finding.reason.startswith("gate error") for finding in broken)
+
+
+def draw(paper: Paper, dossier: Dossier) -> None:
+    """What leads on, then the two lines."""
+    if dossier.task.status is not TaskStatus.SUCCEEDED:
+        for step in next_steps(dossier.task):
+            paper.say(Ink(f"      {step}", "dim"))
+    for axis in axes(dossier):
+        word = axis.look._replace(word=f"{axis.look.word:<11}")
+        paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(word), f" {axis.why}")

@@ -1,0 +1,156 @@
+"""A run under way, on the terminal: one line that moves, and a plain line for each step elsewhere.
+
+All of it goes to standard error; standard output belongs to the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from truegreen.contract import Caps, Contract
+from truegreen.faces.clean import clean, width
+from truegreen.faces.cli.frame import Frame
+from truegreen.faces.times import span
+from truegreen.facts import Finding, Ticket
+from truegreen.model import FindingOutcome
+from truegreen.record.rows import Task
+from truegreen.supervisor.watch import Watch
+from truegreen.work.agents import Live
+
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAME_SECONDS = 0.1
+_MARKS = {
+    FindingOutcome.PASSED: ("●", "32"),
+    FindingOutcome.FAILED: ("✗", "31"),
+    FindingOutcome.INCONCLUSIVE: ("?", "33"),
+    FindingOutcome.SKIPPED: ("-", "33"),
+}
+
+
+@contextmanager
+def shown(frame: Frame, task_id: str) -> Iterator[Watch]:
+    """Show what happens while it happens; with --json, nothing."""
+    if frame.json:
+        yield Watch()
+        return
+    moving = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    view = Moving(task_id) if moving else Plain(task_id)
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+class Plain(Watch):
+    """A line for each step."""
+
+    def __init__(self, task_id: str) -> None:
+        self._task = task_id
+        self._attempts = 0
+
+    def say(self, text: str, _colour: str = "") -> None:
+        """One line."""
+        sys.stderr.write(f"{clean(text)}\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Nothing moves any more."""
+
+    def attempt(self, task: Task, contract: Contract) -> None:
+        """Another attempt begins."""
+        if not task.attempt:
+            self.say(f"{self._task}  {contract.title}", "1")
+        elif task.deferrals:
+            self.say(f"once more after deferral {task.deferrals} of {task.deferrals_max}", "1")
+        else:
+            self.say(f"attempt {task.attempts + 1} of {task.attempts_max}", "1")
+
+    def started(self, ticket: Ticket, isolation: str, log: str) -> None:  # noqa: ARG002 - theirs
+        """The agent's process is alive."""
+        self.say(f"  agent  {ticket.run} started, isolation {isolation}")
+
+    def found(self, finding: Finding) -> None:
+        """A check has answered."""
+        mark, colour = _MARKS[finding.outcome]
+        when = " (before)" if finding.phase == "baseline" else ""
+        reason = f": {finding.reason}" if finding.reason else ""
+        self.say(f"  {mark} gate {finding.check}{when} {finding.outcome}{reason}", colour)
+
+
+class Moving(Plain):
+    """The steps, and below them one line that moves."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(task_id)
+        self._colour = "NO_COLOR" not in os.environ
+        self._lock = threading.Lock()
+        self._line = ""
+        self._since = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._spin, name="progress", daemon=True)
+        self._thread.start()
+
+    def say(self, text: str, colour: str = "") -> None:
+        """One line above the one that moves."""
+        words = clean(text)
+        painted = f"\x1b[{colour}m{words}\x1b[0m" if colour and self._colour else words
+        with self._lock:
+            sys.stderr.write(f"\r\x1b[K{painted}\n")
+            sys.stderr.flush()
+
+    def phase(self, name: str, words: str = "") -> None:
+        """The walk goes on."""
+        self._since = time.monotonic()
+        self._line = f"{name}  {words}".rstrip()
+
+    def live(self, live: Live, seconds: float, caps: Caps) -> None:
+        """How far the agent is, against its caps."""
+        parts = [f"{span(seconds)} of {caps.time}"]
+        if live.turns:
+            parts.append(f"{live.turns} of {caps.turns} turns")
+        if live.cost_usd:
+            parts.append(f"${live.cost_usd:.2f} of ${caps.cost_usd:g}")
+        if live.last_action:
+            parts.append(live.last_action)
+        self._line = f"agent  {' · '.join(parts)}"
+
+    def close(self) -> None:
+        """Take the moving line away."""
+        self._over.set()
+        self._thread.join(timeout=1)
+        with self._lock:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _spin(self) -> None:
+        turn = 0
+        while not self._over.wait(_FRAME_SECONDS):
+            line = self._line
+            if not line:
+                continue
+            turn += 1
+            room = _columns() - 4
+            text = clean(line)
+            if not line.startswith("agent"):
+                text += f"  {span(time.monotonic() - self._since)}"
+            with self._lock:
+                sys.stderr.write(f"\r\x1b[K  {_SPINNER[turn % len(_SPINNER)]} {_cut(text, room)}")
+                sys.stderr.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return 80
+
+
+def _cut(text: str, room: int) -> str:
+    while width(text) > room:
+        text = text[: max(0, len(text) - max(1, width(text) - room))]
+    return text

@@ -1,0 +1,130 @@
+"""`wait`: until tasks are settled, or need somebody. It starts nothing."""
+
+from __future__ import annotations
+
+import click
+
+from truegreen.contract import parse_duration
+from truegreen.faces.axes import run_words, task_look
+from truegreen.faces.clean import clean
+from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.lookout import Lookout
+from truegreen.faces.cli.outcome import (
+    DEFERRED,
+    INFRASTRUCTURE,
+    draw,
+    exit_status,
+    whole,
+    worst,
+)
+from truegreen.faces.cli.paper import Ink, Paper
+from truegreen.model import TaskStatus
+from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.lifecycle import SETTLED
+
+_OVER = SETTLED | {TaskStatus.NEEDS_REVIEW, TaskStatus.AWAITING_APPROVAL}
+"""Nothing more happens here, or not before a person has done something."""
+
+_LONGEST_SECONDS = 1e9
+
+
+def _patience(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        return parse_duration(value, "--timeout") / 1e6
+    if not 0 <= seconds < _LONGEST_SECONDS:
+        raise click.BadParameter(f"{value} is no time to wait for.")
+    return seconds
+
+
+@command(
+    "wait",
+    "truegreen wait tsk_0c3k9                  exit status as run",
+    "truegreen wait tsk_0c3k9 tsk_0c3ka        the worst of them",
+    "truegreen wait tsk_0c3k9 --timeout 10m    exit status 75 if it is not settled by then",
+)
+@click.argument("tasks", nargs=-1, required=True, metavar="TASK...")
+@click.option(
+    "--timeout", callback=_patience, metavar="TIME", help="Wait at most 90s, 10m, …; 0 only looks."
+)
+def wait(frame: Frame, tasks: tuple[str, ...], timeout: float | None) -> int:
+    """Wait until every TASK is settled or needs a person. Exit status as `run`.
+
+    For several it is the worst: failed before infrastructure, cap hit, a person is needed,
+    canceled or terminated, not settled yet (75), succeeded.
+    """
+    config = frame.load()
+    with frame.ledger() as ledger:
+        ids = list(dict.fromkeys(ledger.find("tsk", task) for task in tasks))
+        lookout = Lookout(config, ledger)
+        watched = Watched(ledger, ids, lookout, quiet=frame.json)
+        lookout.until(watched.are_over, timeout)
+        dossiers = [ledger.dossier(task) for task in ids]
+        documents = [whole(ledger, dossier) for dossier in dossiers]
+    document = documents[0] if len(documents) == 1 else {"tasks": documents}
+    frame.give(document, lambda paper: _draw(paper, dossiers))
+    return worst(_status(dossier, lookout) for dossier in dossiers)
+
+
+class Watched:
+    """Tasks that are waited for; each change of one is a line on standard error."""
+
+    def __init__(self, ledger: Ledger, ids: list[str], lookout: Lookout, *, quiet: bool) -> None:
+        self._ledger = ledger
+        self._open = dict.fromkeys(ids, -1)
+        self._lookout = lookout
+        self._quiet = quiet
+        self._waited = False
+
+    def are_over(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        for task_id, seen in list(self._open.items()):
+            dossier = self._ledger.dossier(task_id)
+            over = _is_over(dossier, self._lookout)
+            # What was over before anybody waited is said by the answer alone.
+            if dossier.task.revision != seen and not (over and not self._waited):
+                self._tell(dossier)
+            self._open[task_id] = dossier.task.revision
+            if over:
+                del self._open[task_id]
+        self._waited = True
+        return not self._open
+
+    def _tell(self, dossier: Dossier) -> None:
+        if self._quiet:
+            return
+        look = task_look(dossier.task.status)
+        run = dossier.runs[-1] if dossier.runs else None
+        words = f"{dossier.task.id}  {look.glyph} {look.word}  {run_words(run)}"
+        click.echo(clean(words), err=True)
+
+
+def _is_over(dossier: Dossier, lookout: Lookout) -> bool:
+    return dossier.task.status in _OVER or _is_orphaned(dossier, lookout)
+
+
+def _is_orphaned(dossier: Dossier, lookout: Lookout) -> bool:
+    """Queued again because its supervisor had died: nobody here will carry it out."""
+    task = dossier.task
+    return task.status is TaskStatus.QUEUED and task.id in lookout.recovered
+
+
+def _status(dossier: Dossier, lookout: Lookout) -> int:
+    if _is_orphaned(dossier, lookout):
+        return INFRASTRUCTURE
+    return exit_status(dossier) if dossier.task.status in _OVER else DEFERRED
+
+
+def _draw(paper: Paper, dossiers: list[Dossier]) -> None:
+    for number, dossier in enumerate(dossiers):
+        if len(dossiers) > 1:
+            if number:
+                paper.say()
+            paper.say(Ink(f"{dossier.task.id}  {dossier.task.title}", "bold"))
+        draw(paper, dossier)
+
+
+COMMANDS = {"wait": wait}

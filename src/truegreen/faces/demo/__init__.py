@@ -1,0 +1,1 @@
+"""The demo: scripted agents play the failures that the sources reported, and truegreen watches."""

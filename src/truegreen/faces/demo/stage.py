@@ -1,0 +1,189 @@
+"""Where the demo is played: a store and workspaces of its own, and the real supervisor.
+
+A scene's task is opened, carried out and judged like anybody's; here it is only looked at
+afterwards. Nothing is written into the record by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import path as paths
+from typing import NamedTuple
+
+import msgspec
+
+from truegreen.app import ledger_of, operator, place_of
+from truegreen.config import Config
+from truegreen.contract import Budget, Caps, ConfigFile, Contract
+from truegreen.errors import InvalidInput
+from truegreen.faces.demo.scenes import Expected, Scene
+from truegreen.model import Light, Move, TaskStatus
+from truegreen.record.ledger import Dossier, Ledger
+from truegreen.supervisor import Supervisor, Watch
+
+PLAYER = paths.join(paths.dirname(paths.abspath(__file__)), "player.py")
+_SECONDS = 60
+_CONTRADICTED = "contradicted"
+_REPOSITORY = {
+    ".git/HEAD": "ref: refs/heads/main\n",
+    ".git/objects/info/alternates": "",
+    ".git/refs/heads/.keep": "",
+}
+"""An empty repository: without one, a workspace that is kept in somebody's repository is theirs."""
+
+
+class Played(NamedTuple):
+    """A scene that was played, and what the record says about it."""
+
+    scene: Scene
+    dossier: Dossier
+    asked: str
+    """What it wanted an approval for, if it did."""
+    seconds: float
+
+    @property
+    def got(self) -> tuple[object, ...]:
+        """How it ended, in the order of `Expected`."""
+        task, runs = self.dossier.task, self.dossier.runs
+        return (
+            task.run_status,
+            task.exit_reason,
+            task.exit_detail,
+            task.status,
+            task.cell,
+            len(runs),
+            task.rescued,
+            self._contradicted(),
+        )
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it ended as it must."""
+        return self.got == tuple(self.scene.expected)
+
+    @property
+    def differences(self) -> dict[str, tuple[object, object]]:
+        """What was expected and what came, where they differ."""
+        pairs = zip(Expected._fields, self.scene.expected, self.got, strict=True)
+        return {name: (wanted, came) for name, wanted, came in pairs if wanted != came}
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the client's process said at the very end; none if it was ended by us."""
+        return self.dossier.runs[-1].exit_code if self.dossier.runs else None
+
+    @property
+    def message(self) -> str:
+        """What was said about the end of its latest run."""
+        run = self.dossier.runs[-1] if self.dossier.runs else None
+        facts = msgspec.json.decode(run.facts) if run and run.facts else {}
+        return str(facts.get("message") or self.asked)
+
+    @property
+    def light(self) -> Light:
+        """What somebody sees who looks at exit codes and at nothing else."""
+        if self.exit_code is None:
+            return Light.GREY
+        return Light.RED if self.exit_code else Light.GREEN
+
+    @property
+    def is_done(self) -> bool:
+        """What the checks say."""
+        return self.dossier.task.status is TaskStatus.SUCCEEDED
+
+    @property
+    def claim(self) -> str:
+        """What the agent said about its work in the end."""
+        return self.dossier.claims[-1].reason if self.dossier.claims else ""
+
+    def _contradicted(self) -> int:
+        latest = self.dossier.runs[-1].key if self.dossier.runs else None
+        texts = [claim.statements for claim in self.dossier.claims if claim.run_key == latest]
+        said = [statement for text in texts for statement in msgspec.json.decode(text)]
+        return sum(statement.get("outcome") == _CONTRADICTED for statement in said)
+
+
+class Stage:
+    """A folder with a store, logs and workspaces in it."""
+
+    def __init__(self, folder: str) -> None:
+        state = paths.join(folder, "truegreen")
+        os.makedirs(state, mode=0o700)
+        self.folder = folder
+        self.file = paths.join(state, "truegreen.db")
+        self._config = Config(
+            store=f"sqlite://{self.file}",
+            state_dir=state,
+            file=None,
+            contents=ConfigFile(),
+            sources={},
+        )
+
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """The ledger of the demo's own store."""
+        ledger = ledger_of(self._config)
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
+    def supervisor(self, ledger: Ledger, watch: Watch) -> Supervisor:
+        """The supervisor that any task has."""
+        return Supervisor(ledger, place_of(self._config), watch)
+
+    def play(self, scene: Scene, ledger: Ledger, supervisor: Supervisor) -> Played:
+        """Open the scene's task, have it carried out, and see what became of it."""
+        begun = time.monotonic()
+        task = ledger.open(self._contract(scene), actor=operator())
+        supervisor.carry(task.id)
+        blocks = [told.event for told in ledger.events(task.id) if told.event.event == Move.BLOCK]
+        asked = blocks[-1].reason if blocks else ""
+        return Played(scene, ledger.dossier(task.id), asked, time.monotonic() - begun)
+
+    def _contract(self, scene: Scene) -> Contract:
+        workspace = paths.join(self.folder, "workspaces", scene.name)
+        for name, text in {**_REPOSITORY, **scene.files}.items():
+            path = paths.join(workspace, name)
+            os.makedirs(paths.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return Contract(
+            title=scene.title,
+            goal=scene.goal,
+            adapter=scene.adapter,
+            command=(sys.executable, PLAYER, scene.name, *scene.words),
+            cwd=workspace,
+            gates=(scene.gate,),
+            budget=Budget(attempts=scene.attempts),
+            caps=Caps(time=f"{_SECONDS}s", idle=f"{_SECONDS}s"),
+        )
+
+
+@contextmanager
+def stage(keep: str | None) -> Iterator[Stage]:
+    """A stage that is gone afterwards, or stays where somebody wants to keep it."""
+    if keep is not None:
+        yield Stage(_own_folder(keep))
+        return
+    import tempfile  # noqa: PLC0415 - only here
+
+    with tempfile.TemporaryDirectory(prefix="truegreen-demo-") as folder:
+        yield Stage(folder)
+
+
+def _own_folder(name: str) -> str:
+    """A folder that nobody else's things are in."""
+    folder = paths.abspath(name)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        taken = bool(os.listdir(folder))
+    except OSError as error:
+        raise InvalidInput(f"--keep: {folder}: {error.strerror}", path="keep") from None
+    if taken:
+        raise InvalidInput(f"--keep: {folder} is not empty", path="keep")
+    return folder

@@ -1,0 +1,28 @@
+"""How long a task is held back before its next attempt. Pure, but for a little jitter."""
+
+from __future__ import annotations
+
+import random
+
+from truegreen.model import ExitDetail, ExitReason
+
+FIRST_SECONDS, MOST_SECONDS = 1.0, 60.0
+DEFERRAL_SECONDS = 60.0
+"""The first wait for a rate limit whose end the provider does not say; it doubles."""
+JITTER = 0.1
+
+
+def hold_seconds(
+    reason: ExitReason, detail: ExitDetail, *, failures: int, deferrals: int, told: float
+) -> float:
+    """Crashes wait a little longer each time, rate limits as long as the provider says."""
+    if detail is ExitDetail.RATE_LIMITED:
+        return told or _spread(DEFERRAL_SECONDS * 2**deferrals)
+    if reason is ExitReason.FATAL_ERROR:
+        return _spread(min(FIRST_SECONDS * 2**failures, MOST_SECONDS))
+    return 0.0
+
+
+def _spread(seconds: float) -> float:
+    """Not all at the same moment."""
+    return seconds * random.uniform(1, 1 + JITTER)  # noqa: S311 - jitter, not a secret

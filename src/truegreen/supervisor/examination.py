@@ -1,0 +1,129 @@
+"""What a run left is examined: gates on clean copies, findings into the record, then a verdict.
+
+The same way for a run that has just ended and for one that a person wants checked again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from os import path as paths
+from typing import NamedTuple
+
+from truegreen.contract import Contract
+from truegreen.errors import BudgetSpent, Refused
+from truegreen.facts import Exit, Finding, Ticket
+from truegreen.model import FindingOutcome, Level
+from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.rows import Task
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.watch import Watch
+from truegreen.work import verify
+from truegreen.work.gates.rooms import Site
+from truegreen.work.workspace import Snapshot, Workspace
+
+CLAIM = "claim"
+"""The name of the finding about a claim that is worth nothing."""
+
+
+class Subject(NamedTuple):
+    """What is examined, and by which terms."""
+
+    contract: Contract
+    contract_digest: str
+    workspace: Workspace
+    base: Snapshot
+    left: Snapshot
+    remotes: dict[str, str]
+    ended: Exit
+    judged: str
+    rejected: str = ""
+    baseline: tuple[Finding, ...] = ()
+
+
+def site_of(
+    place: Place, subject: Subject, run: str, tick: Callable[[], str | None] | None = None
+) -> Site:
+    """Where the gates work."""
+    folder = place.run_dir(run)
+    logs, scratch = paths.join(folder, "gates"), paths.join(folder, "rooms")
+    for made in (logs, scratch):
+        os.makedirs(made, mode=0o700, exist_ok=True)
+    inside = paths.relpath(paths.realpath(subject.contract.cwd), subject.workspace.root)
+    return Site(
+        workspace=subject.workspace,
+        base=subject.base,
+        left=subject.left,
+        folder="" if inside == "." else inside,
+        scratch=scratch,
+        path=place.environ.get("PATH", os.defpath),
+        contract_digest=subject.contract_digest,
+        run=run,
+        judged=subject.judged,
+        remotes=subject.remotes,
+        hidden=place.hidden,
+        logs=logs,
+        tick=tick,
+    )
+
+
+def examine(
+    ledger: Ledger, place: Place, watch: Watch, subject: Subject, ticket: Ticket, pulse: Pulse
+) -> Task:
+    """Gates, findings, verdict; a run that was fenced off meanwhile gets none."""
+
+    def charge(check: str) -> bool:
+        limit = subject.contract.budget.check_errors
+        try:
+            ledger.charge(ticket, "check_errors", limit=limit, subject=check)
+        except BudgetSpent:
+            return False
+        return True
+
+    site = site_of(place, subject, ticket.run, pulse.word)
+    watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
+    found = verify.examine(
+        subject.contract, site, baseline_findings=subject.baseline, charge=charge, told=watch.found
+    )
+    if subject.rejected:
+        found.append(_worthless(subject))
+    verdict = verify.conclude(
+        found,
+        subject.contract,
+        subject.ended,
+        digest=subject.left.digest,
+        contract_digest=subject.contract_digest,
+        changed=subject.base.digest != subject.left.digest,
+        rejected_claim=subject.rejected,
+    )
+    try:
+        if found:
+            ledger.record(ticket, found)
+        task = ledger.judge(ticket, verdict)
+    except Refused:
+        if ledger.standing(ticket).mine:
+            raise
+        return ledger.task(ticket.task)
+    watch.concluded(verdict)
+    return task
+
+
+def _worthless(subject: Subject) -> Finding:
+    """A claim that was tried and can't be believed leaves the matter to a person."""
+    return Finding(
+        check=CLAIM,
+        kind="claim",
+        outcome=FindingOutcome.INCONCLUSIVE,
+        reason=subject.rejected,
+        digest=subject.left.digest,
+        contract_digest=subject.contract_digest,
+        judge="truegreen:claims",
+        judged=subject.judged,
+        level=Level.A0,
+    )
+
+
+def findings_of(dossier: Dossier, run_key: int) -> list[Finding]:
+    """What was found about one run."""
+    return [row.finding() for row in dossier.findings if row.run_key == run_key]

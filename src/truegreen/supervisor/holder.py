@@ -1,0 +1,26 @@
+"""The name under which a supervisor holds a lease: machine, boot, process and its start time."""
+
+from __future__ import annotations
+
+import os
+
+from truegreen.work.tree import Identity, me
+
+
+def host_name() -> str:
+    """The beginning of every holder's name on this machine."""
+    return f"{os.uname().nodename[:100]}/"
+
+
+def holder_name() -> str:
+    """This process, as a holder of leases."""
+    boot, pid, start = me()
+    return f"{host_name()}{boot}/{pid}/{start}"
+
+
+def read_holder(name: str) -> Identity | None:
+    """The process behind a holder's name; names of others say nothing."""
+    _, _, rest = name.partition("/")
+    boot, _, place = rest.partition("/")
+    pid, _, start = place.partition("/")
+    return Identity(boot, int(pid), int(start)) if pid.isdigit() and start.isdigit() else None

@@ -1,0 +1,110 @@
+"""Where a supervisor keeps what is not in the record: logs, mirrors, and what an agent may see.
+
+Everything lies under the state directory, for the owner's eyes only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from os import path as paths
+from typing import NamedTuple
+
+from truegreen.contract import Contract
+from truegreen.facts import Ticket
+from truegreen.work.environment import agent_environment
+
+
+class Place(NamedTuple):
+    """The supervisor's surroundings."""
+
+    state_dir: str
+    hidden: tuple[str, ...]
+    """What no agent may see: the store, its neighbours, and the state directory itself."""
+    environ: Mapping[str, str]
+    program: str = "truegreen"
+    """This program, as an agent can call it."""
+
+    @property
+    def mirrors(self) -> str:
+        """Where copies of workspaces are kept."""
+        return paths.join(self.state_dir, "mirrors")
+
+    def run_dir(self, run: str) -> str:
+        """Where the files of a run are."""
+        return paths.join(self.state_dir, "runs", run)
+
+    def make(self, ticket: Ticket) -> RunPlace:
+        """The folders of a new run."""
+        folder = self.run_dir(ticket.run)
+        inside = paths.join(folder, "agent")
+        os.makedirs(paths.join(folder, "gates"), mode=0o700, exist_ok=True)
+        os.makedirs(inside, mode=0o700, exist_ok=True)
+        return RunPlace(folder, inside)
+
+
+class RunPlace(NamedTuple):
+    """The files of one run; `inside` is the part that its agent can see."""
+
+    folder: str
+    inside: str
+
+    @property
+    def stdout(self) -> str:
+        """The agent's output."""
+        return paths.join(self.folder, "stdout.log")
+
+    @property
+    def stderr(self) -> str:
+        """What a client with a machine-readable output says besides."""
+        return paths.join(self.folder, "stderr.log")
+
+    @property
+    def door(self) -> str:
+        """The socket that the agent declares through."""
+        return paths.join(self.inside, "door")
+
+    @property
+    def result(self) -> str:
+        """The file that the agent may declare by."""
+        return paths.join(self.inside, "result.json")
+
+    def private_home(self) -> str:
+        """A home directory of the run's own."""
+        home = paths.join(self.inside, "home")
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        return home
+
+    def write(self, name: str, text: str) -> str:
+        """A small file for the agent, readable by its owner alone."""
+        path = paths.join(self.inside, name)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        return path
+
+
+def own_variables(
+    ticket: Ticket, files: RunPlace, token_file: str, feedback_file: str
+) -> dict[str, str]:
+    """What an agent is told about its run."""
+    return {
+        "TRUEGREEN_TASK": ticket.task,
+        "TRUEGREEN_RUN": ticket.run,
+        "TRUEGREEN_FENCE": str(ticket.fence),
+        "TRUEGREEN_SOCKET": files.door,
+        "TRUEGREEN_TOKEN_FILE": token_file,
+        "TRUEGREEN_RESULT": files.result,
+        **({"TRUEGREEN_FEEDBACK": feedback_file} if feedback_file else {}),
+    }
+
+
+def environment(
+    place: Place, contract: Contract, passes: tuple[str, ...], own: dict[str, str]
+) -> tuple[dict[str, str], tuple[bytes, ...]]:
+    """The agent's environment; this program can be called in it."""
+    path = place.environ.get("PATH", os.defpath)
+    folder = paths.dirname(place.program)
+    if folder and folder not in path.split(os.pathsep):
+        path = f"{path}{os.pathsep}{folder}"
+    return agent_environment(place.environ, (*passes, *contract.pass_env), {"PATH": path, **own})

@@ -1,0 +1,67 @@
+"""What a dead supervisor left: its agents are swept away, its runs end once, nothing turns green.
+
+A lease tells who held a run. Where that process is gone from this machine, its word is not waited
+for; on other machines only a lease that ran out counts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from truegreen.errors import Refused
+from truegreen.facts import SYSTEM, Verdict
+from truegreen.model import ExitDetail, FindingOutcome, Outcome, TaskStatus
+from truegreen.record.ledger import Ledger, Overdue
+from truegreen.supervisor.holder import holder_name, host_name, read_holder
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.pulse import LEASE_SECONDS
+from truegreen.work.process import sweep
+from truegreen.work.tree import Identity
+
+_INTERRUPTED = "the supervisor died while checks were under way; check again: truegreen verify {}"
+
+
+def recover(ledger: Ledger, _place: Place) -> list[str]:
+    """End what dead supervisors of this machine left unfinished; says which tasks."""
+    done = []
+    for left in ledger.owned(host_name()):
+        holder = read_holder(left.lease.holder)
+        if holder is None or holder.alive():
+            continue
+        sweep(left.run, _process(left))
+        try:
+            _finish(ledger, left._replace(gone=True))
+        except Refused:
+            continue  # another supervisor was quicker
+        done.append(left.task)
+    return done
+
+
+def _process(left: Overdue) -> Identity | None:
+    kept = msgspec.json.decode(left.lease.process)
+    return Identity(**kept) if kept else None
+
+
+def _finish(ledger: Ledger, left: Overdue) -> None:
+    if left.status in (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL):
+        _leave_undecided(ledger, left)
+    else:
+        ledger.lose(left, detail=ExitDetail.SUPERVISOR_CRASHED)
+
+
+def _leave_undecided(ledger: Ledger, left: Overdue) -> None:
+    """A run that ended but was not judged: only a person can have it checked again."""
+    ticket = ledger.adopt(left, holder=holder_name(), lease_seconds=LEASE_SECONDS)
+    dossier = ledger.dossier(left.task)
+    run = dossier.runs[-1]
+    red = any(
+        f.run_key == run.key and f.binding and f.outcome is FindingOutcome.FAILED
+        for f in dossier.findings
+    )
+    verdict = Verdict(
+        outcome=Outcome.FAILED if red else Outcome.INCONCLUSIVE,
+        reason=_INTERRUPTED.format(left.task),
+        digest=run.digest,
+        contract_digest=dossier.task.contract_digest,
+    )
+    ledger.judge(ticket, verdict, actor=SYSTEM)

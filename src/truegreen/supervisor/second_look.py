@@ -1,0 +1,158 @@
+"""Checking again what a task left, or one gate on the workspace as it is now.
+
+A second look on an undecided task decides it; on any other it is only told. Nothing is run but the
+gates that the task was frozen with.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import mkdtemp
+from typing import NamedTuple
+
+import msgspec
+
+from truegreen.contract import Contract, Gate, contract_digest, read_contract
+from truegreen.errors import NotFound, Refused
+from truegreen.facts import Actor, Exit, Finding, Verdict
+from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.rows import Run
+from truegreen.supervisor.attempt import base_ref
+from truegreen.supervisor.examination import CLAIM, Subject, examine, findings_of, site_of
+from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.watch import Watch
+from truegreen.work import verify
+from truegreen.work.workspace import Snapshot, Workspace, top_of
+
+
+class Look(NamedTuple):
+    """What a second look found about a task that is decided already."""
+
+    verdict: Verdict
+    findings: list[Finding]
+
+
+def look_again(
+    ledger: Ledger, place: Place, watch: Watch, task_id: str, *, actor: Actor
+) -> Look | None:
+    """Run a task's gates again on what its latest run left; None where that settled the task."""
+    dossier = ledger.dossier(task_id)
+    subject, run = _subject_of(place, dossier)
+    if dossier.task.status is not TaskStatus.NEEDS_REVIEW:
+        return _told(place, watch, subject, run)
+    ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=LEASE_SECONDS)
+    pulse = Pulse(ledger, ticket)
+    pulse.run_ended()
+    try:
+        examine(ledger, place, watch, subject, ticket, pulse)
+    finally:
+        pulse.close()
+    return None
+
+
+def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
+    watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
+    site = site_of(place, subject, run.id)
+    found = verify.examine(subject.contract, site, told=watch.found)
+    verdict = verify.conclude(
+        found,
+        subject.contract,
+        subject.ended,
+        digest=subject.left.digest,
+        contract_digest=subject.contract_digest,
+        changed=subject.base.digest != subject.left.digest,
+        rejected_claim=subject.rejected,
+    )
+    return Look(verdict, found)
+
+
+def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
+    run = dossier.runs[-1] if dossier.runs else None
+    if run is None or run.exit_reason is None:
+        raise Refused(f"{dossier.task.id} has left nothing to check yet ({dossier.task.status})")
+    contract = read_contract(dossier.contract)
+    workspace = Workspace(top_of(contract.cwd), place.mirrors, leave_out=(place.state_dir,))
+    base, left = (
+        workspace.snapshot_of(ref) for ref in (base_ref(dossier), f"refs/truegreen/left/{run.id}")
+    )
+    if base is None or left is None:
+        raise NotFound(f"what {run.id} left is not kept in {workspace.mirror.path}")
+    found = findings_of(dossier, run.key)
+    rejected = [f.reason for f in found if f.check == CLAIM]
+    subject = Subject(
+        contract=contract,
+        contract_digest=dossier.task.contract_digest,
+        workspace=workspace,
+        base=base,
+        left=left,
+        remotes=workspace.remotes(),
+        ended=_exit_of(run),
+        judged=str(msgspec.json.decode(run.facts).get("adapter", "")),
+        rejected=rejected[-1] if rejected else "",
+    )
+    return subject, run
+
+
+def _exit_of(run: Run) -> Exit:
+    return Exit(
+        status=run.status,
+        reason=run.exit_reason or ExitReason.UNKNOWN,
+        detail=run.exit_detail or ExitDetail.UNCLASSIFIED,
+        ended_by=run.ended_by or EndedBy.MACHINE,
+        code=run.exit_code,
+        signal=run.signal,
+        digest=run.digest,
+    )
+
+
+def check_now(place: Place, contract: Contract, gate: Gate, tree: str = "") -> Finding:
+    """One gate on the workspace as it is now, or on a snapshot that the mirror keeps."""
+    with _scratch(place) as folder:
+        mirrors = place.mirrors
+        workspace = Workspace(top_of(contract.cwd), mirrors, leave_out=(place.state_dir,))
+        name = os.path.basename(folder)
+        now = workspace.base(name)
+        left = _kept(workspace, tree) if tree else now
+        subject = Subject(
+            contract=contract,
+            contract_digest=contract_digest(contract),
+            workspace=workspace,
+            base=now,
+            left=left,
+            remotes=workspace.remotes(),
+            ended=_DONE,
+            judged="",
+        )
+        return verify.check_gate(gate, site_of(place._replace(state_dir=folder), subject, name))
+
+
+_DONE = Exit(
+    status=RunStatus.EXITED,
+    reason=ExitReason.DONE,
+    detail=ExitDetail.COMPLETED,
+    ended_by=EndedBy.AGENT,
+)
+
+
+def _kept(workspace: Workspace, tree: str) -> Snapshot:
+    for ref in (tree, f"refs/truegreen/left/{tree}", f"refs/truegreen/base/{tree}"):
+        found = workspace.snapshot_of(ref)
+        if found:
+            return found
+    raise NotFound(f"no snapshot {tree} in {workspace.mirror.path}")
+
+
+@contextmanager
+def _scratch(place: Place) -> Iterator[str]:
+    os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
+    folder = mkdtemp(prefix="gate_", dir=place.state_dir)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

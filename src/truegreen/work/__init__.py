@@ -1,0 +1,1 @@
+"""What happens: processes, workspaces, agents, gates. This wing knows no database."""

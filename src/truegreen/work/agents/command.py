@@ -1,0 +1,109 @@
+"""Any command: it is given its goal by placeholders, and its exit code is all that it can say.
+
+It has no declaration of its own, so exit code 0 stands for one; what it prints means nothing. A
+claim file or a declaration to the supervisor says more, and is read elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from truegreen.facts import Claim
+from truegreen.model import PARENT, ClaimKind, ExitDetail
+from truegreen.work.agents import prompts
+from truegreen.work.agents.reading import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents.wording import decoded, one_line
+
+NAME = "command"
+
+
+class CommandReader:
+    """Looks at the last line while it runs, and at the exit code when it has."""
+
+    def __init__(self) -> None:
+        self._live = Live()
+        self._last = b""
+
+    @property
+    def live(self) -> Live:
+        """The last line that it printed; only made readable when somebody looks."""
+        self._live.last_message = one_line(decoded(self._last[:1000]))
+        return self._live
+
+    def feed(self, line: bytes) -> None:
+        """Remember the line."""
+        if line and not line.isspace():
+            self._last = line
+
+    def read(self, ending: Ending) -> Reading:
+        """Say what the exit code says."""
+        detail, message = _ended(ending)
+        claim = None
+        if detail is ExitDetail.COMPLETED:
+            claim = Claim(kind=ClaimKind.DONE, reason="exit code 0", source="exit")
+        return Reading(
+            reason=PARENT[detail],
+            detail=detail,
+            claim=claim,
+            message=message,
+            evidence={"rule": "exit"},
+        )
+
+
+def _ended(ending: Ending) -> tuple[ExitDetail, str]:
+    if ending.stopped or (ending.code is None and ending.signal is None):
+        return ExitDetail.UNCLAIMED, "it had no chance to end by itself"
+    if ending.signal is not None:
+        return ExitDetail.SIGNALED, f"ended by signal {ending.signal}"
+    if ending.code:
+        return ExitDetail.AGENT_ERROR, f"exit {ending.code}"
+    if ending.survivors:
+        return ExitDetail.UNCLAIMED, f"{ending.survivors} processes may still act"
+    return ExitDetail.COMPLETED, "exit code 0"
+
+
+class Command:
+    """The adapter for everything that has none of its own."""
+
+    name = NAME
+    program = ""
+    has_claims = False
+    merged = True
+    passes: tuple[str, ...] = ()
+    can = ("exit code", "claim file", "resume by its own command")
+
+    def recognises(self, command: Sequence[str]) -> bool:
+        """Anything that can be started."""
+        return bool(command)
+
+    def argv(
+        self, command: Sequence[str], *, goal: str, feedback: str = "", session: str = ""
+    ) -> list[str]:
+        """The command with its placeholders filled; nothing else of it is touched."""
+        return prompts.filled(
+            command, goal=goal, feedback=feedback, session=session, message=feedback
+        )
+
+    def resume(
+        self, command: Sequence[str], resume: Sequence[str], *, session: str, message: str
+    ) -> list[str]:
+        """As the definition says; else the command again, with the message for its feedback."""
+        words = resume or command
+        return prompts.filled(
+            words, goal=message, feedback=message, session=session, message=message
+        )
+
+    def env(self) -> dict[str, str]:
+        """Nothing is known about it."""
+        return {}
+
+    def expects(self, argv: Sequence[str]) -> Expectation:  # noqa: ARG002 - the protocol's
+        """Nothing is known about it."""
+        return Expectation()
+
+    def reader(self, expects: Expectation) -> Reader:  # noqa: ARG002 - the protocol's
+        """A fresh reader for one run."""
+        return CommandReader()
+
+
+CLIENT = Command()

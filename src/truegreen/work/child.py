@@ -1,0 +1,246 @@
+"""A started tree and what holds it together: a guard behind two pipes, or a bare process group.
+
+Orders go in, an account of how it went comes out. When to give which order is the business of
+`watch`; starting is that of `process`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Protocol
+
+from truegreen.contract.terms import Isolation
+from truegreen.work.shim import Entry, entry_of, silence, table
+from truegreen.work.tree import Identity, Swept, family, printable
+
+CHUNK = 1 << 16
+_TROUBLE = 2000
+_KILL, _TERM, _CONT = 9, 15, 18
+
+
+class Account:
+    """What is known so far about how it went."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.failed: tuple[str, int] | None = None
+        self.code: int | None = None
+        self.signal: int | None = None
+        self.over = ""
+        self.swept: list[Swept] = []
+        self.left: list[int] = []
+        self.empty = False
+        self.cpu = 0.0
+        self.trouble = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the main process is known to have ended."""
+        return self.code is not None or self.signal is not None
+
+    def hear(self, line: str) -> None:
+        """One line of a guard. What is none of its words is what went wrong in starting it."""
+        match line.split():
+            case ["started", pid]:
+                self.pid = int(pid)
+            case ["failed", step, number]:
+                self.failed = step, int(number)
+            case ["ended", "exit", code]:
+                self.code = int(code)
+            case ["ended", "signal", number]:
+                self.signal = int(number)
+            case ["over", what]:
+                self.over = what
+            case ["swept", pid, *name]:
+                self.swept.append(Swept(int(pid), printable(bytes.fromhex("".join(name)))))
+            case ["left", pid]:
+                self.left.append(int(pid))
+            case ["empty" | "stuck" as word, cpu]:
+                self.empty = word == "empty"
+                self.cpu = float(cpu)
+            case _:
+                self.trouble = f"{self.trouble} {line}".strip()[-_TROUBLE:]
+
+
+class Child(Protocol):
+    """A started tree, whatever holds it together."""
+
+    account: Account
+    pid: int
+    pidfd: int
+    status: int | None
+    isolation: Isolation
+
+    def ask(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """Kill all of it."""
+
+    def hear(self) -> bool:
+        """Read what its guard says; False when it will say no more."""
+
+    def force(self) -> None:
+        """It did not obey in time: do what can be done from outside."""
+
+    def gone(self) -> bool:
+        """Look at it when its outermost process has ended; False when some of it may live on."""
+
+    def close(self) -> None:
+        """Let go of all that was opened for it."""
+
+
+class Guarded:
+    """A tree with a guard: orders go through one pipe, its account comes through another."""
+
+    def __init__(self, pid: int, orders: int, status: int, isolation: Isolation, tag: str) -> None:
+        self.account = Account()
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.isolation = isolation
+        self.status: int | None = status
+        self._orders: int | None = orders
+        self._tag = tag
+        self._heard = b""
+        self._identity = Identity.of(pid)
+        os.set_blocking(status, False)
+        os.set_blocking(orders, False)
+
+    def ask(self) -> None:
+        """Ask it to end."""
+        self._order(b"T")
+
+    def kill(self) -> None:
+        """Kill all of it; a guard that was stopped is woken for that."""
+        self._order(b"K")
+        entry = entry_of(self.pid)
+        if entry and entry.state == b"T":
+            os.kill(self.pid, _CONT)
+
+    def _order(self, word: bytes) -> None:
+        try:
+            if self._orders is not None:
+                os.write(self._orders, word)
+        except (BrokenPipeError, BlockingIOError):
+            return  # gone, or deaf: the caller's bound decides
+
+    def hear(self) -> bool:
+        """Read what the guard says; False when it will say no more."""
+        try:
+            data = os.read(self.status, CHUNK) if self.status is not None else b""
+        except BlockingIOError:
+            return True
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        if not data:
+            lines.append(self._heard)
+        for line in lines:
+            if line:
+                self.account.hear(line.decode(errors="replace"))
+        self._heard = self._heard[-_TROUBLE:]
+        return bool(data)
+
+    def gone(self) -> bool:
+        """Whether nothing is left; what the guard could not end is hunted from outside."""
+        _bury(self.pid)
+        while self.status is not None and self.hear():
+            if not _readable(self.status):
+                break
+        account = self.account
+        if account.empty or (self.isolation is Isolation.JAIL and not account.left):
+            return True  # a namespace ends with its first process
+        if not account.pid:
+            return True  # nothing was started
+        found, left = silence(lambda: family(self._tag, None), groups=False)
+        self._add(found)
+        account.left = [entry.pid for entry in left]
+        return False
+
+    def _add(self, found: list[Entry]) -> None:
+        known = {one.pid for one in self.account.swept} | {self.account.pid}
+        self.account.swept += [
+            Swept(entry.pid, printable(entry.name)) for entry in found if entry.pid not in known
+        ]
+
+    def force(self) -> None:
+        """The guard does not obey: kill the tree from outside, and the guard with it."""
+        found, left = silence(lambda: family(self._tag, self._identity), groups=False)
+        self._add([entry for entry in found if entry.pid != self.pid])
+        self.account.left = [entry.pid for entry in left]
+
+    def close(self) -> None:
+        """Close the pipes: for a guard that still lives, the order to end all."""
+        for handle in (self._orders, self.status, self.pidfd):
+            if handle is not None:
+                os.close(handle)
+        self._orders = self.status = None
+
+
+class Group:
+    """A tree without a guard: its process group is all that is known of it."""
+
+    isolation = Isolation.NONE
+    status: int | None = None
+
+    def __init__(self, pid: int, tag: str) -> None:
+        self.account = Account()
+        self.account.pid = self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self._tag = tag
+
+    def ask(self) -> None:
+        """Ask the group to end."""
+        self._signal(_TERM)
+        self._signal(_CONT)
+
+    def kill(self) -> None:
+        """Kill the group."""
+        self._signal(_KILL)
+
+    def force(self) -> None:
+        """Nothing more can be done."""
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return  # all of it has ended
+
+    def hear(self) -> bool:
+        """Nobody speaks."""
+        return False
+
+    def gone(self) -> bool:
+        """Kill the rest of the group while its leader's pid still keeps the number taken."""
+        mates = [e for e in table().values() if e.group == self.pid and e.pid != self.pid]
+        self.account.swept = [Swept(e.pid, printable(e.name)) for e in mates if e.alive]
+        self._signal(_KILL)
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            return False  # somebody else took the status: how it ended is not known
+        self.account.cpu = usage.ru_utime + usage.ru_stime
+        if os.WIFSIGNALED(status):
+            self.account.signal = os.WTERMSIG(status)
+        else:
+            self.account.code = os.WEXITSTATUS(status)
+        killed = {one.pid for one in self.account.swept}
+        self.account.left = [e.pid for e in family(self._tag, None) if e.pid not in killed]
+        return False
+
+    def close(self) -> None:
+        """Close the handle."""
+        os.close(self.pidfd)
+
+
+def _bury(pid: int) -> None:
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        return  # somebody else took the status; the guard has told us all
+
+
+def _readable(handle: int) -> bool:
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    return bool(poller.poll(0))

@@ -1,0 +1,141 @@
+"""How a run ended, as one exit: what the host saw first, then the client's stream, then the claim.
+
+Pure. The host's own facts (a cap, a stop, a failed launch) come before anything a client prints;
+an agent's word can make an exit worse, and only where nothing else spoke can it make one better.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from truegreen.contract import Caps
+from truegreen.facts import Claim, Exit
+from truegreen.model import (
+    DETAILS,
+    PARENT,
+    ClaimKind,
+    EndedBy,
+    ExitDetail,
+    ExitReason,
+    RunStatus,
+)
+from truegreen.work.agents import Reading
+from truegreen.work.process import Ended
+
+STOP = "stop"
+"""The word for «somebody asked»; the other words are caps."""
+_CAPS = {
+    "turns": ExitDetail.TURN_CAP,
+    "time": ExitDetail.TIME_CAP,
+    "idle": ExitDetail.IDLE_CAP,
+    "cost_usd": ExitDetail.COST_CAP,
+    "tokens": ExitDetail.TOKEN_CAP,
+}
+_BELIEVED_BLOCKS = {
+    str(detail): detail
+    for detail in DETAILS[ExitReason.BLOCKED]
+    if detail not in (ExitDetail.APPROVAL_CHECKPOINT, ExitDetail.APPROVAL_EXPIRED)
+}
+_FIXED = {
+    ExitReason.MAX_ITERATIONS: RunStatus.CAPPED,
+    ExitReason.FATAL_ERROR: RunStatus.CRASHED,
+    ExitReason.USER_CANCELLED: RunStatus.STOPPED,
+}
+
+
+class Declared(NamedTuple):
+    """What is known of the agent's declaration."""
+
+    claim: Claim | None = None
+    rejected: str = ""
+    expected: bool = False
+    """The contract names a claim file, so an exit code alone claims nothing."""
+
+
+class Cause(NamedTuple):
+    """Why a run ended, and who ended it."""
+
+    detail: ExitDetail
+    by: EndedBy
+    message: str = ""
+
+
+def exit_of(ended: Ended, reading: Reading, declared: Declared, caps: Caps, **more: Any) -> Exit:
+    """The exit of a run; `more` are the fields that only the supervisor knows."""
+    cause = _by_the_host(ended, caps) or _by_the_client(ended, reading, declared)
+    if PARENT[cause.detail] is ExitReason.DONE and not _clean(ended):
+        message = f"{_how(ended)} after a claim of done"
+        cause = Cause(ExitDetail.AGENT_ERROR, EndedBy.AGENT, message)
+        if ended.signal is not None:
+            cause = Cause(ExitDetail.SIGNALED, EndedBy.MACHINE, message)
+    reason = PARENT[cause.detail]
+    by_itself = RunStatus.EXITED if _clean(ended) else RunStatus.CRASHED
+    return Exit(
+        status=_FIXED.get(reason, by_itself),
+        reason=reason,
+        detail=cause.detail,
+        ended_by=cause.by,
+        code=ended.code,
+        signal=ended.signal,
+        message=cause.message,
+        **more,
+    )
+
+
+def _clean(ended: Ended) -> bool:
+    return ended.code in (None, 0) and ended.signal is None
+
+
+def _how(ended: Ended) -> str:
+    return f"signal {ended.signal}" if ended.signal is not None else f"exit {ended.code}"
+
+
+def _by_the_host(ended: Ended, caps: Caps) -> Cause | None:
+    word = ended.stopped.lstrip("!")
+    if ended.launch_error:
+        return Cause(ExitDetail.LAUNCH_FAILED, EndedBy.MACHINE, ended.launch_error)
+    if word == STOP:
+        return Cause(ExitDetail.STOPPED, EndedBy.OPERATOR, "stopped on request")
+    if word == "idle" and ended.stdout.size + ended.stderr.size == 0:
+        return Cause(ExitDetail.ZERO_OUTPUT, EndedBy.CAP, f"no output at all in {caps.idle}")
+    if word in _CAPS:
+        return Cause(_CAPS[word], EndedBy.CAP, f"{word} cap of {getattr(caps, word)} reached")
+    if ended.disk_full:
+        return Cause(ExitDetail.DISK_FULL, EndedBy.SUPERVISOR, "no room left for its output")
+    if word == "processes":
+        return Cause(ExitDetail.SIGNALED, EndedBy.CAP, "killed: it started too many processes")
+    if word:
+        return Cause(ExitDetail.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)
+    if ended.oom:
+        return Cause(ExitDetail.OOM, EndedBy.MACHINE, "killed: out of memory")
+    return None
+
+
+def _by_the_client(ended: Ended, reading: Reading, declared: Declared) -> Cause:
+    by = EndedBy.AGENT
+    if reading.reason is ExitReason.USER_CANCELLED or ended.signal is not None:
+        by = EndedBy.MACHINE  # nobody here asked for it
+    elif reading.reason is ExitReason.MAX_ITERATIONS:
+        by = EndedBy.CAP
+    cause = Cause(reading.detail, by, reading.message)
+    open_ended = reading.reason in (ExitReason.DONE, ExitReason.UNKNOWN)
+    if not open_ended or not _clean(ended):
+        return cause
+    return _by_the_agent(cause, declared)
+
+
+def _by_the_agent(cause: Cause, declared: Declared) -> Cause:
+    """An exit that looks clean says what the agent declared, if that is worth anything."""
+    said = declared.claim
+    if said and said.kind is ClaimKind.BLOCKED:
+        given = str(said.extra.get("detail"))
+        detail = _BELIEVED_BLOCKS.get(given, ExitDetail.INPUT_NEEDED)
+        return Cause(detail, EndedBy.AGENT, said.reason)
+    if said:
+        detail = ExitDetail.NOOP if said.kind is ClaimKind.NOOP else ExitDetail.COMPLETED
+        return cause._replace(detail=detail)
+    if declared.rejected:
+        return Cause(ExitDetail.UNCLAIMED, EndedBy.AGENT, declared.rejected)
+    if declared.expected:
+        return Cause(ExitDetail.UNCLAIMED, EndedBy.AGENT, "it left no claim file")
+    return cause

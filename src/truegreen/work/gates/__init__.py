@@ -1,0 +1,64 @@
+"""Gates: checks that the host runs after the agent is gone, one module per kind.
+
+A kind is a function from a gate and a scene to an answer. Adding one means a module and a line in
+the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from truegreen.contract import Gate, GateKind
+from truegreen.errors import IsolationUnavailable, Unavailable
+from truegreen.work.gates import diff, exists, git, http, json, run
+from truegreen.work.gates.scene import Answer, Scene, gate_error
+from truegreen.work.gates.spoken import gate_of, gates_of
+
+__all__ = ["KINDS", "Answer", "Scene", "ask", "gate_of", "gates_of"]
+
+
+def _not_yet(gate: Gate, scene: Scene) -> Answer:  # noqa: ARG001 - a kind has this shape
+    """Kinds that a contract may name already; they answer nothing, and so nothing passes."""
+    return gate_error(f'gates of kind "{gate.kind}" come with a later version of truegreen')
+
+
+KINDS: dict[GateKind, Callable[[Gate, Scene], Answer]] = {
+    GateKind.RUN: run.check,
+    GateKind.EXISTS: exists.check,
+    GateKind.JSON: json.check,
+    GateKind.DIFF: diff.check,
+    GateKind.GIT: git.check,
+    GateKind.HTTP: http.check,
+    GateKind.PYTEST: _not_yet,
+    GateKind.JUNIT: _not_yet,
+    GateKind.TAP: _not_yet,
+    GateKind.HELD_OUT: _not_yet,
+}
+
+
+def ask(gate: Gate, scene: Scene) -> Answer:
+    """A gate's answer about a scene; what hinders us is an error of the gate."""
+    tick = _Tick(scene.tick) if scene.tick else None
+    try:
+        return KINDS[gate.kind](gate, replace(scene, tick=tick))
+    except (OSError, IsolationUnavailable, Unavailable) as error:
+        if tick and error is tick.raised:
+            raise
+        return gate_error(str(error), lasting=not isinstance(error, OSError))
+
+
+class _Tick:
+    """The supervisor's tick. What it raises is not the gate's, and must come through."""
+
+    def __init__(self, tick: Callable[[], str | None]) -> None:
+        self._tick = tick
+        self.raised: Exception | None = None
+
+    def __call__(self) -> str | None:
+        try:
+            return self._tick()
+        except Exception as error:
+            self.raised = error
+            raise

@@ -1,0 +1,92 @@
+"""The gate kind `exists`: files that must be there, and not be empty."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from truegreen.contract import Gate
+from truegreen.errors import InvalidInput
+from truegreen.work.documents import inside
+from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
+from truegreen.work.workspace.globs import Globs
+
+_MOST_FILES = 200_000
+_SHOWN = 5
+_SIGNS = frozenset("*?[")
+
+
+def check(gate: Gate, scene: Scene) -> Answer:
+    """Passed if every path, and at least one file of every glob, is a file with something in it."""
+    found: list[str] = []
+    try:
+        for path in gate.paths:
+            if leads_out(path):
+                return gate_error(f"{path} leads out of the tree")
+            fault, files = _glob(path, scene) if _SIGNS & set(path) else _one(path, scene)
+            if fault:
+                return failed(fault, path=path, found=found[:_SHOWN])
+            found += files
+    except InvalidInput as error:
+        return gate_error(error.message)
+    except OSError as error:
+        return gate_error(f"the copy can't be read: {error.strerror}")
+    size = sum(os.path.getsize(os.path.join(scene.root, path)) for path in found)
+    named = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+    reason = f"{len(found)} file{'s' * (len(found) != 1)} there, {size} bytes: {named}"
+    return passed(reason, files=len(found), bytes=size, found=found[:_SHOWN])
+
+
+def leads_out(path: str) -> bool:
+    """Whether a path of a contract names something outside the tree."""
+    return os.path.isabs(path) or ".." in path.split("/")
+
+
+def _one(path: str, scene: Scene) -> tuple[str, list[str]]:
+    path = os.path.normpath(path)
+    fault = fault_of_file(path, scene)
+    return (fault, []) if fault else ("", [path])
+
+
+def fault_of_file(path: str, scene: Scene) -> str:
+    """Why a path of the copy is not a file with something in it; empty if it is one."""
+    full = os.path.join(scene.root, path)
+    if not os.path.lexists(full):
+        return f"{path} is missing{_why(path, scene)}"
+    if not inside(full, scene.root):
+        return f"{path} is a link that leaves the tree"
+    if not os.path.exists(full):
+        return f"{path} is a link to nothing"
+    status = os.stat(full)
+    if not stat.S_ISREG(status.st_mode):
+        return f"{path} is no regular file"
+    return "" if status.st_size else f"{path} is empty"
+
+
+def _why(path: str, scene: Scene) -> str:
+    """A hint where the file was there when the agent ended, but is no part of what is checked."""
+    for refused in scene.left.refused:
+        if refused.startswith(path):
+            return f" (not taken: {refused})"
+    there = os.path.lexists(os.path.join(scene.place, path))
+    return " (it lies in the workspace, but git ignores it)" if there else ""
+
+
+def _glob(glob: str, scene: Scene) -> tuple[str, list[str]]:
+    globs = Globs([glob])
+    files = [path for path in _files(scene.root) if globs.cover(path)]
+    good = [path for path in files if not fault_of_file(path, scene)]
+    if good:
+        return "", good
+    return f"{glob} fits {f'{len(files)} files, all empty' if files else 'no file'}", []
+
+
+def _files(root: str) -> Iterator[str]:
+    count = 0
+    for folder, _, names in os.walk(root):
+        for name in sorted(names):
+            count += 1
+            if count > _MOST_FILES:
+                raise InvalidInput(f"more than {_MOST_FILES} files to look through")
+            yield os.path.relpath(os.path.join(folder, name), root)

@@ -1,0 +1,249 @@
+"""The gate kind `run`: a pinned command on the clean copy; its exit code is the answer.
+
+0 is passed, 77 skipped, anything else failed. Where the command could not give an answer (not
+there, timed out, killed, a test runner without counts) the gate says so and blames nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from truegreen.contract import Gate
+from truegreen.contract.reading import Duration
+from truegreen.model import FindingOutcome, Level
+from truegreen.work import process
+from truegreen.work.documents import inside
+from truegreen.work.gates.counts import Counts, count_tests, executed, failures, sentence
+from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
+from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
+from truegreen.work.gates.spoken import commands_of, programs_of, runner_of
+from truegreen.work.jail import Profile
+
+SKIPPED = 77
+_SHELL_ERRORS = {126: "not executable", 127: "command not found"}
+_LOG_BYTES = 16 * 1024 * 1024
+# Address space, not memory in use: language runtimes reserve tens of gigabytes that they never
+# touch. What runs wild ends here or at the kernel's own limit; both are gate errors or red.
+LIMITS = process.Limits(memory=64 << 30, processes=2000, file_bytes=8 << 30)
+_SHOWN_WORDS = 40
+_SHOWN_CHARACTERS = 500
+
+
+def check(gate: Gate, scene: Scene) -> Answer:
+    """Run the command once and read its answer."""
+    found = located(gate.command, scene)
+    launch = launch_of(gate, scene, found)
+    ended = process.run(launch, tick=scene.tick)
+    answer = _answer(gate, ended)
+    return with_evidence(answer, gate.command, found, ended, scene)
+
+
+# --- what is started, and where it comes from
+
+
+class Located(NamedTuple):
+    """A command as it is started: words, PATH, and why the agent could have changed the program."""
+
+    words: tuple[str, ...]
+    path: str
+    doubt: str
+
+
+def located(words: Sequence[str], scene: Scene) -> Located:
+    """Find the programs; one that lies where the agent worked is used, and lowers the level."""
+    clean, everywhere = _entries(scene)
+    first = words[0]
+    if "/" in first and not os.path.isabs(first):
+        return _in_tree(words, scene, os.pathsep.join(clean))
+    for program in programs_of(words):
+        found = program if os.path.isabs(program) else _seek(program, everywhere)
+        if found and _in_place(found, scene.place):
+            shown = os.path.relpath(found, scene.place)
+            doubt = f"the agent could have changed the check: {shown} lies in the workspace"
+            return Located(tuple(words), os.pathsep.join(everywhere), doubt)
+    return Located(tuple(words), os.pathsep.join(clean), "")
+
+
+def _in_tree(words: Sequence[str], scene: Scene, path: str) -> Located:
+    """A program of the tree runs from the copy; one that git ignores can only run in place."""
+    program = os.path.normpath(words[0])
+    here, there = (os.path.join(root, scene.folder, program) for root in (scene.root, scene.place))
+    if os.path.lexists(here) or not os.path.isfile(there):
+        return Located((here, *words[1:]), path, "")
+    doubt = f"the agent could have changed the check: {program} lies in the workspace"
+    return Located((there, *words[1:]), path, doubt)
+
+
+def _entries(scene: Scene) -> tuple[list[str], list[str]]:
+    """The folders of PATH: those that the agent could not write to, and all of them."""
+    everywhere = [entry for entry in scene.path.split(os.pathsep) if os.path.isabs(entry)]
+    clean = [entry for entry in everywhere if not inside(entry, scene.place)]
+    return clean, everywhere
+
+
+def _seek(program: str, entries: Sequence[str]) -> str:
+    for entry in entries:
+        found = os.path.join(entry, program)
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return ""
+
+
+def _in_place(found: str, place: str) -> bool:
+    """By its folder (a virtual environment links to programs elsewhere), or by its target."""
+    return inside(os.path.dirname(found), place) or inside(found, place)
+
+
+def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
+    """All that a gate's process finds in its environment; nothing is inherited."""
+    home, temporary = (os.path.join(scene.scratch, name) for name in ("home", "tmp"))
+    for folder in (home, temporary):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    return {
+        "PATH": path,
+        "HOME": home,
+        "TMPDIR": temporary,
+        "LANG": "C.UTF-8",
+        "CI": "1",
+        "TRUEGREEN_GATE": gate.name,
+        **gate.env,
+    }
+
+
+def launch_of(
+    gate: Gate, scene: Scene, found: Located, *, network: bool | None = None, **more: str
+) -> process.Launch:
+    """The gate profile: read-only but for the copy and the scratch folder, no network unasked."""
+    asked = gate.network if network is None else network
+    rooms = (scene.root, scene.scratch)
+    return process.Launch(
+        argv=found.words,
+        cwd=scene.cwd,
+        env={**environment(gate, scene, found.path), **more},
+        isolation=scene.isolation,
+        jail=Profile(
+            readonly_root=True,
+            writable=rooms,
+            hidden=scene.hidden,
+            bound=rooms,
+            network=asked,
+        ),
+        tag=scene.run,
+        stdout_path=scene.log or os.path.join(scene.scratch, "output.log"),
+        stderr_path="",
+        log_bytes=_LOG_BYTES,
+        time_s=seconds(gate.timeout),
+        limits=LIMITS,
+    )
+
+
+def seconds(duration: Duration) -> float:
+    """A duration as the process room counts."""
+    return int(duration) / 1e6
+
+
+# --- what the end means
+
+
+def trouble(ended: process.Ended, timeout: Duration) -> str:
+    """Why an ended command gave no answer; empty if it ended by itself with a code."""
+    reasons = (
+        (ended.launch_error, ended.launch_error),
+        (ended.stopped == "time", f"no answer within {timeout}"),
+        (ended.stopped, f"stopped ({ended.stopped})"),
+        (ended.oom, "ran out of memory"),
+        (ended.disk_full, "no room for its output"),
+        (ended.signal is not None, f"killed by {_signal(ended.signal or 0)}"),
+        (ended.code is None, "ended without an exit code"),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _answer(gate: Gate, ended: process.Ended) -> Answer:
+    text = text_of(ended.stdout.tail)
+    fault = trouble(ended, gate.timeout) or _missing(ended.code, text, gate.command)
+    if fault:
+        # What ran and was stopped may end otherwise next time; what is not there won't appear.
+        return gate_error(fault, lasting=not (ended.stopped == "time" or ended.signal or ended.oom))
+    said = last_line(text)
+    if ended.code == SKIPPED:
+        return Answer(outcome=FindingOutcome.SKIPPED, reason=f"skipped: {said or 'exit 77'}")
+    runner = runner_of(gate.command)
+    counts = count_tests(text, runner.name if runner else "")
+    if runner is None:
+        answer = (failed if ended.code else passed)(said or f"exit {ended.code}, and no output")
+    else:
+        answer = _of_tests(ended.code or 0, counts, said, strict=runner.strict)
+    return replace(answer, counts=counts or {})
+
+
+def _missing(code: int | None, text: str, words: Sequence[str]) -> str:
+    """A shell or an interpreter that did not find what it was to run."""
+    said = last_line(text)
+    if code in _SHELL_ERRORS:
+        return f"{_SHELL_ERRORS[code]}: {said or words[0]}"
+    modules = [c[n + 1] for c in commands_of(words) for n, w in enumerate(c[:-1]) if w == "-m"]
+    absent = re.search(r"No module named '?([\w.]+)'?$", said)
+    return said if code and absent and absent[1] in modules else ""
+
+
+def _of_tests(code: int, counts: Counts | None, said: str, *, strict: bool) -> Answer:
+    """Exit code and summary must agree, and something must have run."""
+    if counts is None and strict and not code:
+        return gate_error("passed without counts: the runner did not say how many tests ran")
+    if counts is None:
+        return (failed if code else passed)(said or f"exit {code}, and no output")
+    if not executed(counts):
+        skipped = counts.get("skipped", 0)
+        return failed(f"zero tests ran{f' ({skipped} skipped)' if skipped else ''}")
+    if failures(counts):
+        note = "" if code else " (yet the command ended with exit 0)"
+        return failed(sentence(counts) + note)
+    if code:
+        return failed(f"exit {code}: {said}")
+    return passed(sentence(counts))
+
+
+def with_evidence(
+    answer: Answer, words: Sequence[str], found: Located, ended: process.Ended, scene: Scene
+) -> Answer:
+    """The answer with what it rests on, and the level that it is worth."""
+    doubt = scene.doubt or found.doubt
+    output = ended.stdout
+    evidence: dict[str, Any] = {
+        "argv": [one_line(word, _SHOWN_CHARACTERS) for word in words[:_SHOWN_WORDS]],
+        "exit_code": ended.code,
+        "signal": ended.signal,
+        "seconds": round(ended.seconds, 3),
+        "output": tail_of(text_of(output.tail)),
+        "output_bytes": output.size,
+        "output_sha256": output.sha256,
+        "truncated": output.truncated,
+    }
+    told: Mapping[str, Any] = {
+        "program": found.words[0] if found.doubt and found.words[0] != words[0] else "",
+        "log": scene.log,
+        "swept": [one_line(left.name, 60) for left in ended.swept[:_SHOWN_WORDS]],
+        "survivors": list(ended.survivors[:_SHOWN_WORDS]),
+        "doubt": doubt,
+    }
+    evidence.update({name: value for name, value in told.items() if value})
+    return replace(
+        answer,
+        evidence={**evidence, **answer.evidence},
+        level=Level.A1 if doubt else Level.A2,
+        isolation=str(ended.isolation),
+    )

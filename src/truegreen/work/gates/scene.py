@@ -1,0 +1,91 @@
+"""What a gate may look at, and what it answers.
+
+Everything in a scene was fixed before the gate runs. No claim is in it: a gate can't be told what
+to find.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from truegreen.contract import Isolation
+from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.output import one_line
+from truegreen.work.workspace import Change, Snapshot, Workspace
+
+
+class Scene(Struct, frozen=True, kw_only=True):
+    """One gate's room: a copy of the tree that only this gate writes to, and what was before."""
+
+    root: str
+    scratch: str
+    path: str
+    folder: str = ""
+    workspace: Workspace
+    base: Snapshot
+    left: Snapshot
+    changes: tuple[Change, ...] = ()
+    remotes: dict[str, str] = {}
+    isolation: Isolation = Isolation.AUTO
+    hidden: tuple[str, ...] = ()
+    run: str = ""
+    log: str = ""
+    tick: Callable[[], str | None] | None = None
+    doubt: str = ""
+    """Why the agent could have changed the check itself; the answer is then worth A1."""
+
+    @property
+    def place(self) -> str:
+        """Where the agent worked. Nothing is written there; it is only asked what lies there."""
+        return self.workspace.root
+
+    @property
+    def cwd(self) -> str:
+        """Where commands run: in the copy."""
+        return os.path.join(self.root, self.folder) if self.folder else self.root
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a gate found. `evidence` is small and can be written as JSON."""
+
+    outcome: FindingOutcome
+    reason: str
+    counts: dict[str, int] = {}
+    evidence: dict[str, Any] = {}
+    level: Level = Level.A2
+    isolation: str = "none"
+    lasting: bool = False
+    """An error that another try would only repeat."""
+
+    @property
+    def green(self) -> bool:
+        """Whether it passed; nothing else is as good as passed."""
+        return self.outcome is FindingOutcome.PASSED
+
+
+def passed(reason: str, **evidence: Any) -> Answer:
+    """The check ran, and what it looked for is there."""
+    return Answer(
+        outcome=FindingOutcome.PASSED, reason=one_line(reason) or "passed", evidence=evidence
+    )
+
+
+def failed(reason: str, **evidence: Any) -> Answer:
+    """The check ran, and what it looked for is not there."""
+    return Answer(
+        outcome=FindingOutcome.FAILED, reason=one_line(reason) or "failed", evidence=evidence
+    )
+
+
+def gate_error(reason: str, *, lasting: bool = True, **evidence: Any) -> Answer:
+    """The check gave no usable answer: nobody's pass, and not the agent's fault."""
+    return Answer(
+        outcome=FindingOutcome.INCONCLUSIVE,
+        reason=one_line(f"gate error: {reason}"),
+        evidence=evidence,
+        lasting=lasting,
+    )

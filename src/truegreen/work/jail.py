@@ -1,0 +1,265 @@
+"""Isolation levels: what this machine allows, and the command line that bubblewrap needs for it.
+
+Mostly words in, words out. The one process it starts is bubblewrap itself, to see whether it works.
+What runs inside, and how it ends, is the business of others.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from truegreen.contract.terms import Isolation
+from truegreen.errors import IsolationUnavailable
+
+PROBE_SECONDS = 10
+_SHOWN = 400
+
+# Root inside would otherwise lift the masks, read the disk behind them, or reach into the guard.
+ROOT_LOSES = (
+    *("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_BOOT"),
+    *("CAP_MKNOD", "CAP_DAC_READ_SEARCH", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_TIME"),
+)
+DEVICES = ("shm", "dri", "kvm", "fuse", "nvidia0", "nvidiactl", "nvidia-uvm", "kfd", "mqueue")
+"""What root gets of /dev beyond the harmless: never a disk."""
+
+# Whoever can talk to a service manager can start a process outside of the jail.
+MANAGERS = ("/run/user/{uid}/bus", "/run/user/{uid}/systemd", "/run/systemd/private")
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a jailed process may see and change. Without more, what its user may.
+
+    `hidden` folders are empty and files can't be opened; `bound` brings paths inside of them back.
+    The working directory always stays visible: a hidden folder around it is emptied around it. A
+    hidden file that does not exist yet is not hidden when it comes: hide its folder.
+    `writable` makes everything else but the working directory read-only; with `readonly_root` the
+    working directory too, unless it is named. `private_home` is laid over the home directory.
+    """
+
+    writable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
+    network: bool = True
+    readonly_root: bool = False
+    private_home: str = ""
+    tmp: bool = False
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
+    """What isolation this machine allows; `why` says what is in the way of a jail."""
+
+    jail: bool
+    reaper: bool
+    why: str = ""
+    bwrap: str | None = None
+
+
+def probe() -> Probe:
+    """Try it; once per process and place of bubblewrap."""
+    program = find_program("bwrap", os.environ.get("PATH", os.defpath))
+    reaper = sys.platform == "linux" and os.path.exists("/proc/self/stat")
+    if program is None:
+        why = "bubblewrap is not installed: install the package `bubblewrap`"
+        return Probe(jail=False, reaper=reaper, why=why)
+    trouble = _tried(program)
+    if not trouble:
+        return Probe(jail=True, reaper=reaper, bwrap=program)
+    return Probe(jail=False, reaper=reaper, why=explained(trouble), bwrap=program)
+
+
+def choose(isolation: Isolation) -> Isolation:
+    """The level that will be in force; a level that was asked for and can't be had is refused."""
+    if isolation is Isolation.NONE:
+        return isolation
+    here = probe() if isolation is not Isolation.REAPER else None
+    if here and here.jail:
+        return Isolation.JAIL
+    if isolation is Isolation.JAIL and here:
+        raise IsolationUnavailable(
+            f"isolation jail is not available: {here.why}",
+            allowed=(Isolation.REAPER, Isolation.NONE),
+        )
+    if not os.path.exists("/proc/self/stat"):
+        raise IsolationUnavailable(
+            "isolation reaper needs /proc: mount it", allowed=(Isolation.NONE,)
+        )
+    return Isolation.REAPER
+
+
+def find_program(name: str, path: str) -> str | None:
+    """Where a program is, as execvp(3) would look."""
+    for folder in path.split(os.pathsep):
+        place = os.path.join(folder, name)
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return os.path.abspath(place)
+    return None
+
+
+@cache
+def _tried(program: str) -> str:
+    """What bubblewrap complains about when it starts itself in a jail; empty when it works."""
+    words = [program, *_namespaces(Profile(network=False)), "--bind", "/", "/", *_proc_and_dev()]
+    reads, writes = os.pipe()
+    try:
+        child = os.posix_spawn(
+            program,
+            [*words, "--", program, "--version"],
+            {},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, writes, 2),
+            ],
+        )
+    except OSError as error:
+        os.close(reads)
+        return f"{program} does not start: {error.strerror}"
+    finally:
+        os.close(writes)
+    try:
+        return _outcome(child, reads)
+    finally:
+        os.close(reads)
+
+
+def _outcome(child: int, complaints: int) -> str:
+    handle = os.pidfd_open(child)
+    try:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        in_time = bool(poller.poll(PROBE_SECONDS * 1000))
+    finally:
+        os.close(handle)
+    if not in_time:
+        os.kill(child, 9)
+    _, status = os.waitpid(child, 0)
+    if not in_time:
+        return f"it did not answer within {PROBE_SECONDS} s"
+    if status == 0:
+        return ""
+    os.set_blocking(complaints, False)
+    try:
+        said = os.read(complaints, _SHOWN)
+    except BlockingIOError:
+        said = b""
+    return said.decode(errors="replace").strip() or f"exit status {status}"
+
+
+def explained(trouble: str) -> str:
+    """One sentence: what is in the way, and what to do about it."""
+    said = " ".join(trouble.split())
+    if any(word in trouble for word in ("uid map", "new namespace", "CLONE_NEWUSER", "userns")):
+        return (
+            f"user namespaces are refused here ({said}): allow them (sysctl"
+            " kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0,"
+            " or an AppArmor profile for bwrap), or let the container have them"
+        )
+    if "mount proc" in trouble or "/proc" in trouble:
+        return (
+            f"/proc can't be mounted here ({said}):"
+            " in a container, run it with unmasked /proc (--security-opt systempaths=unconfined)"
+        )
+    return (
+        f"bubblewrap does not work here ({said}): run `bwrap --bind / / --unshare-pid true` to see"
+    )
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+def wrap(
+    program: str,
+    profile: Profile,
+    command: Sequence[str],
+    *,
+    cwd: str,
+    home: str,
+    needs: Sequence[str],
+) -> list[str]:
+    """The command in a jail. `needs` are files and folders that it must be able to read."""
+    return [
+        program,
+        *_namespaces(profile),
+        *_capabilities(),
+        *_root(profile),
+        *_proc_and_dev(),
+        *_views(profile, cwd, home, needs),
+        "--",
+        *command,
+    ]
+
+
+def _namespaces(profile: Profile) -> list[str]:
+    words = ["--unshare-pid", "--as-pid-1", "--die-with-parent", "--unshare-ipc"]
+    return words if profile.network else [*words, "--unshare-net"]
+
+
+def _capabilities() -> list[str]:
+    if os.geteuid():
+        return []
+    return [word for name in ROOT_LOSES for word in ("--cap-drop", name)]
+
+
+def _root(profile: Profile) -> list[str]:
+    closed = profile.readonly_root or profile.writable
+    return ["--ro-bind" if closed else "--bind", "/", "/"]
+
+
+def _proc_and_dev() -> list[str]:
+    if os.geteuid():
+        return ["--dev-bind", "/dev", "/dev", "--proc", "/proc"]
+    extra = [f"/dev/{name}" for name in DEVICES if os.path.exists(f"/dev/{name}")]
+    binds = [word for path in extra for word in ("--dev-bind", path, path)]
+    return ["--dev", "/dev", *binds, "--proc", "/proc"]
+
+
+def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[str]:
+    """Masks and binds, the most specific last, so that it wins."""
+    cwd = os.path.realpath(cwd)
+    masks = {real for path in _hidden(profile) if (real := os.path.realpath(path)) != cwd}
+    masks = {path for path in masks if os.path.lexists(path)}
+    covers = {path for path in masks if os.path.isdir(path)}
+    views = [(path, 0, _mask(path, covers)) for path in masks]
+    if profile.tmp:
+        covers.add("/tmp")  # noqa: S108 - the one inside
+        views.append(("/tmp", 0, ["--perms", "1777", "--tmpfs", "/tmp"]))  # noqa: S108 - as above
+    if profile.private_home and home:
+        place = os.path.realpath(home)
+        covers.add(place)
+        views.append((place, 1, ["--bind", os.path.realpath(profile.private_home), place]))
+    read = {path for each in (*needs, cwd) if _inside(path := os.path.realpath(each), covers)}
+    views += [(path, 2, ["--ro-bind", path, path]) for path in read]
+    views += [(path, 3, ["--bind-try", path, path]) for path in _open(profile, cwd, covers)]
+    views.sort(key=lambda view: (view[0].count("/") if view[0] != "/" else 0, view[1], view[0]))
+    closing = [word for path in sorted(covers & masks) for word in ("--remount-ro", path)]
+    return [word for view in views for word in view[2]] + closing
+
+
+def _hidden(profile: Profile) -> list[str]:
+    uid = os.getuid()
+    return [*profile.hidden, *(path.format(uid=uid) for path in MANAGERS)]
+
+
+def _mask(path: str, folders: set[str]) -> list[str]:
+    if path in folders:
+        return ["--perms", "0755", "--tmpfs", path]
+    # A device on a mount without devices: it can't be opened, whoever tries
+    return ["--ro-bind", os.devnull, path]
+
+
+def _open(profile: Profile, cwd: str, covers: set[str]) -> set[str]:
+    """What stays writable, or comes back."""
+    paths = {os.path.realpath(path) for path in (*profile.writable, *profile.bound)}
+    if not profile.readonly_root and (profile.writable or _inside(cwd, covers)):
+        paths.add(cwd)
+    return paths
+
+
+def _inside(path: str, covers: set[str]) -> bool:
+    return any(path == cover or path.startswith(cover.rstrip("/") + "/") for cover in covers)

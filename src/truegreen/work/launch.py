@@ -1,0 +1,115 @@
+"""What goes into a run of a child tree and what comes out of it. Plain values."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import msgspec
+
+from truegreen.contract.terms import Isolation
+from truegreen.work.jail import Profile
+from truegreen.work.pump import Output
+from truegreen.work.tree import Swept
+
+LOG_BYTES = 64 * 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kernel holds each process to, and how many there may be. 0 sets no limit.
+
+    `memory` is address space, `file_bytes` the size of a file, `cpu_s` processor time.
+    """
+
+    memory: int = 0
+    processes: int = 0
+    file_bytes: int = 0
+    cpu_s: int = 0
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A command, its surroundings and its bounds.
+
+    The environment is complete: nothing is inherited, and only the tag is added. Without a
+    `stderr_path`, errors go where the output goes; without a `stdout_path`, nothing is stored.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    isolation: Isolation = Isolation.AUTO
+    jail: Profile = Profile()
+    tag: str = ""
+    stdout_path: str = ""
+    stderr_path: str = ""
+    log_bytes: int = LOG_BYTES
+    secrets: tuple[bytes, ...] = ()
+    time_s: float = 0
+    idle_s: float = 0
+    grace_s: float = 5.0
+    limits: Limits = Limits()
+    stdin_bytes: bytes = b""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child tree ended.
+
+    `stopped` is empty when it ended by itself; else «time», «idle», «processes», «disk», or the
+    word that `tick` gave. `swept` was alive when it should not have been. `confirmed` says that the
+    tree is known to be empty; `survivors` are those known to live on.
+    """
+
+    code: int | None = None
+    signal: int | None = None
+    stopped: str = ""
+    launch_error: str = ""
+    launch_errno: str = ""
+    oom: bool = False
+    disk_full: bool = False
+    swept: tuple[Swept, ...] = ()
+    survivors: tuple[int, ...] = ()
+    confirmed: bool = True
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    stdout: Output = Output()
+    stderr: Output = Output()
+    isolation: Isolation
+
+
+def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
+    """The errno's name, and a sentence with what to do next."""
+    program = launch.argv[0]
+    if (
+        step == "exec"
+        and number == errno.EACCES
+        and os.path.isdir(os.path.join(launch.cwd, program))
+    ):
+        number = errno.EISDIR
+    name = errno.errorcode.get(number, str(number))
+    if step == "cwd":
+        return name, _about_cwd(number, launch.cwd)
+    if step == "limits":
+        return name, f"a limit can't be set ({os.strerror(number)}): ask for less"
+    if number == errno.ENOENT and "/" not in program:
+        path = launch.env.get("PATH", "")
+        return name, f"{program!r} is not on the PATH ({path}): install it, or give its full path"
+    sentence = {
+        errno.ENOENT: f"there is no file {program!r}: check the path",
+        errno.ELIBACC: f"{program!r} is there, but the interpreter that it names is not:"
+        " mend its first line, or install what it was built for",
+        errno.EACCES: f"{program!r} is not executable: chmod +x it, or name its interpreter first",
+        errno.EISDIR: f"{program!r} is a directory: name a program",
+        errno.ENOEXEC: f"{program!r} is no program for this machine:"
+        " give a script a first line such as #!/bin/sh, or name its interpreter first",
+        errno.E2BIG: "arguments and environment are too long: pass long text in a file",
+        errno.ETXTBSY: f"{program!r} is open for writing: try again when it is written",
+    }.get(number, f"{program!r} can't be started: {os.strerror(number)}")
+    return name, sentence
+
+
+def _about_cwd(number: int, cwd: str) -> str:
+    if number == errno.ENOENT:
+        return f"the working directory {cwd!r} does not exist: create it, or choose another"
+    if number == errno.ENOTDIR:
+        return f"the working directory {cwd!r} is a file: choose a directory"
+    return f"the working directory {cwd!r} can't be entered ({os.strerror(number)})"

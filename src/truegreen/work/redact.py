@@ -1,0 +1,220 @@
+"""Secrets out of a stream of bytes: values we know, in the ways they get written, and known shapes.
+
+It works across any chunk border, holds back no more than a secret could need, and gives everything
+else on byte for byte. Where the bytes come from and go to is none of its business.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator
+
+MARK = b"[redacted]"
+SHORTEST = 8
+"""A shorter value would be found in innocent text."""
+_CONTEXT = 3
+_HEADER = 2048
+_PEM_HEAD = 640
+_TAIL = 96
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ESCAPES = {0x22: b'\\"', 0x5C: b"\\\\", 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t"}
+
+# A word may begin here: not in the middle of another, or behind an escape of JSON or of a URL.
+_EDGE = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
+_GAP = rb"(?:\\[nrt]|[\r\n\t ])"
+_PEM = (
+    rb"-----BEGIN (?:[A-Z]{2,12} ){0,3}PRIVATE KEY-----"
+    rb"(?:" + _GAP + rb"{1,4}[A-Z][A-Za-z-]{3,16}: [A-Za-z0-9,.-]{1,80}){0,4}"
+    rb"" + _GAP + rb"{1,16}[A-Za-z0-9+/]{16}"
+)
+
+# One expression per rare byte: a search that begins with a single byte runs at memory speed,
+# a search for any of several words at a thirtieth of it.
+_UNDERSCORE = re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_pat_)|(?<=tg_))")
+_DASH = re.compile(rb"-(?:(?<=sk-)|(?<=xox[abeprs]-))(?=[A-Za-z0-9_-]{10})")
+_AWS = re.compile(rb"AKIA[A-Z0-9]{16,}")
+_SECOND_PART = re.compile(rb"\.eyJ[A-Za-z0-9_-]{8}")
+_FIRST_PART = re.compile(rb"eyJ[A-Za-z0-9_-]{5,%d}\Z" % _HEADER)
+_PEM_START = re.compile(rb"-----BEGIN (?:[A-Z]{2,12} ){0,3}\Z")
+_PEM_BODY = re.compile(_PEM)
+
+_PREFIXED = re.compile(
+    rb"gh[pousr]_[A-Za-z0-9]{16}"
+    rb"|github_pat_[A-Za-z0-9_]{16}"
+    rb"|xox[abeprs]-[A-Za-z0-9-]{10}"
+    rb"|" + _EDGE + rb"(?:sk-[A-Za-z0-9_-]{20}|tg_[a-z]{4,8}_[A-Za-z0-9_-]{20})"
+)
+_LENGTHS = (2, 3, 10, 4)
+"""How far before its rare byte a prefix may begin: sk- and tg_, ghp_, github_pat_, xoxb-."""
+
+_WORD = re.compile(rb"[A-Za-z0-9_-]*")
+_DOTTED = re.compile(rb"[A-Za-z0-9_.-]*")
+_ARMOUR = re.compile(rb"[A-Za-z0-9+/=\r\n\\]*")
+
+# What may still become one of the above when more bytes come.
+_UNFINISHED = re.compile(
+    rb"(?:g(?:h(?:[pousr](?:_[A-Za-z0-9]{0,15})?)?)?"
+    rb"|g(?:i(?:t(?:h(?:u(?:b(?:_(?:p(?:a(?:t(?:_[A-Za-z0-9_]{0,15})?)?)?)?)?)?)?)?)?)?"
+    rb"|x(?:o(?:x(?:[abeprs](?:-[A-Za-z0-9-]{0,9})?)?)?)?"
+    rb"|A(?:K(?:I(?:A[A-Z0-9]{0,15})?)?)?"
+    rb"|" + _EDGE + rb"(?:s(?:k(?:-[A-Za-z0-9_-]{0,19})?)?"
+    rb"|t(?:g(?:_(?:[a-z]{0,8}|[a-z]{4,8}_[A-Za-z0-9_-]{0,19}))?)?))\Z"
+)
+_UNFINISHED_DOTTED = re.compile(
+    rb"e(?:y(?:J[A-Za-z0-9_-]{0,%d}(?:\.(?:e(?:y(?:J[A-Za-z0-9_-]{0,7})?)?)?)?)?)?\Z" % _HEADER
+)
+_UNFINISHED_PEM = re.compile(
+    rb"-----BEGIN [A-Z -]{0,60}(?:[\\A-Za-z0-9+/:,.\r\n\t -]{0,512})?\Z"
+    rb"|-(?:-(?:-(?:-(?:-(?:B(?:E(?:G(?:I(?:N)?)?)?)?)?)?)?)?)?\Z"
+)
+
+
+def spellings(secret: bytes) -> set[bytes]:
+    """The ways a value gets written: itself, base64, hex, as part of a URL, as part of JSON."""
+    once = _in_json(secret)
+    found = {secret, once, _in_json(once), once.replace(b"/", b"\\/")}
+    found |= {_in_url(secret, b"%%%02X"), _in_url(secret, b"%%%02x")}
+    found |= {secret.hex().encode(), secret.hex().upper().encode()}
+    for shift in range(3):
+        core = _base64_core(secret, shift)
+        found |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
+    return {one for one in found if len(one) >= SHORTEST}
+
+
+def _in_json(text: bytes) -> bytes:
+    return b"".join(
+        _ESCAPES.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,)))  # noqa: PLR2004 - below the blank
+        for byte in text
+    )
+
+
+def _in_url(text: bytes, form: bytes) -> bytes:
+    return b"".join(bytes((byte,)) if byte in _UNRESERVED else form % byte for byte in text)
+
+
+def _base64_core(secret: bytes, shift: int) -> bytes:
+    """The characters that depend on the secret alone, behind so many other bytes."""
+    text = b2a_base64(b"\0" * shift + secret, newline=False)
+    last = (shift + len(secret)) * 8 // 6
+    return text[-(-shift * 8 // 6) : last]
+
+
+class Redactor:
+    """A stream in, the same stream without secrets out."""
+
+    def __init__(self, secrets: Iterable[bytes] = ()) -> None:
+        """`secrets` shorter than eight bytes are not looked for."""
+        known = set[bytes]().union(
+            *(spellings(secret) for secret in secrets if len(secret) >= SHORTEST)
+        )
+        self._needles = sorted(known, key=len, reverse=True)
+        self._kept = b""
+        self._given = 0
+        self._eating: re.Pattern[bytes] | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be given on now."""
+        return self._give(data, last=False)
+
+    def flush(self) -> bytes:
+        """The rest, at the end of the stream."""
+        return self._give(b"", last=True)
+
+    def _give(self, data: bytes, *, last: bool) -> bytes:
+        if self._eating:
+            eaten = self._eating.match(data)
+            rest = data[eaten.end() :] if eaten else data
+            if not rest and not last:
+                return b""
+            self._eating = None
+            data = rest
+        text = self._kept + data if self._kept else data
+        spans = sorted(self._spans(text, self._given))
+        hold = len(text) if last else self._unfinished(text, self._given)
+        pieces = []
+        at = self._given
+        for start, end, eats in spans:
+            if end <= at:
+                continue
+            if max(start, at) >= hold or (end > hold and not eats):
+                hold = min(hold, max(start, at))
+                break
+            if start >= at:
+                pieces += [text[at:start], MARK]
+            at = end
+            if eats:
+                more = eats.match(text, end)
+                at = more.end() if more else end
+                self._eating = eats if at == len(text) else None
+        hold = max(hold, at)
+        pieces.append(text[at:hold])
+        begin = max(0, hold - _CONTEXT)
+        self._kept, self._given = text[begin:], hold - begin
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _spans(
+        self, text: bytes, given: int
+    ) -> Iterator[tuple[int, int, re.Pattern[bytes] | None]]:
+        """Where secrets stand, and what belongs to them for as long as it goes on."""
+        for needle in self._needles:
+            at = text.find(needle, given)
+            while at >= 0:
+                yield at, at + len(needle), None
+                at = text.find(needle, at + 1)
+        for hits in (_UNDERSCORE, _DASH):
+            for hit in hits.finditer(text, given):
+                for before in _LENGTHS:
+                    start = hit.start() - before
+                    whole = _PREFIXED.match(text, start) if start >= given else None
+                    if whole:
+                        yield start, whole.end(), _WORD
+        for hit in _AWS.finditer(text, given):
+            yield hit.start(), hit.end(), _WORD
+        yield from _dotted(text, given)
+        yield from _armoured(text, given)
+
+    def _unfinished(self, text: bytes, given: int) -> int:
+        """From where on it must wait for more."""
+        first = len(text)
+        for needle in self._needles:
+            begin = max(given, len(text) - len(needle) + 1)
+            at = text.find(needle[:1], begin)
+            while 0 <= at < first:
+                if needle.startswith(text[at:]):
+                    first = at
+                    break
+                at = text.find(needle[:1], at + 1)
+        for expression, reach in (
+            (_UNFINISHED, _TAIL),
+            (_UNFINISHED_DOTTED, _HEADER + _TAIL),
+            (_UNFINISHED_PEM, _PEM_HEAD),
+        ):
+            begin = max(given, len(text) - reach)
+            if reach > _TAIL and text.find(b"-----B" if reach == _PEM_HEAD else b"eyJ", begin) < 0:
+                begin = max(given, len(text) - _CONTEXT - SHORTEST)
+            found = expression.search(text, begin)
+            if found:
+                first = min(first, found.start())
+        return first
+
+
+def _dotted(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
+    """JSON web tokens: a header, a payload, a signature."""
+    for hit in _SECOND_PART.finditer(text, given):
+        begin = max(given, hit.start() - _HEADER - _CONTEXT)
+        header = _FIRST_PART.search(text[begin : hit.start()])
+        if header:
+            yield begin + header.start(), hit.end(), _DOTTED
+
+
+def _armoured(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
+    """Private keys between their BEGIN and END lines."""
+    at = text.find(b"PRIVATE KEY-----", given)
+    while at >= 0:
+        begin = max(given, at - _TAIL)
+        start = _PEM_START.search(text[begin:at])
+        whole = _PEM_BODY.match(text, begin + start.start()) if start else None
+        if whole:
+            yield whole.start(), whole.end(), _ARMOUR
+        at = text.find(b"PRIVATE KEY-----", at + 1)

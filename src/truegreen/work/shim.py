@@ -1,0 +1,427 @@
+"""The guard of a child tree: starts it, reaps it, ends all of it, and says how it went.
+
+It is a program of its own, run by a bare interpreter: as process 1 of a jail, or as a subreaper in
+its own session. So it imports nothing of ours and next to nothing of the standard library. It knows
+pids and pipes, not what runs in them; `tree` borrows its eyes.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+    from typing import Any
+else:
+    import _signal  # `signal` loads enum, which costs a third of the start
+
+CHUNK = 1 << 16
+SETTLE = 0.15
+"""How long what the main process left behind may take to end by itself, as a `| tee` does."""
+KILL_BOUND = 2.0
+LOOK = 0.05
+RTTIME = 15  # RLIMIT_RTTIME; only real-time schedulers look at it
+MARK = 1 << 62
+_SUBREAPER, _DUMPABLE = 36, 4
+_FATAL = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGILL, _signal.SIGFPE, _signal.SIGABRT}
+_UNTOUCHED = {_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT, _signal.SIGCHLD} | _FATAL
+
+
+class Entry:
+    """A line of the process table."""
+
+    __slots__ = ("group", "name", "parent", "pid", "session", "start", "state", "ticks")
+
+    def __init__(self, pid: int, text: bytes) -> None:
+        head, _, rest = text.rpartition(b") ")
+        words = rest.split()
+        self.pid = pid
+        self.name = head.partition(b" (")[2]
+        self.state = words[0]
+        self.parent, self.group, self.session = int(words[1]), int(words[2]), int(words[3])
+        self.ticks = sum(map(int, words[11:15]))
+        self.start = int(words[19])
+
+    @property
+    def alive(self) -> bool:
+        """A zombie acts no more."""
+        return self.state not in (b"Z", b"X")
+
+
+def read_all(path: str) -> bytes:
+    """A small file of /proc, whole; OSError when its process is gone or not ours to see."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(handle, CHUNK):
+            parts.append(part)
+    finally:
+        os.close(handle)
+    return b"".join(parts)
+
+
+def entry_of(pid: int) -> Entry | None:
+    """The process, if it is in the table."""
+    try:
+        return Entry(pid, read_all(f"/proc/{pid}/stat"))
+    except (OSError, IndexError):
+        return None
+
+
+def table() -> dict[int, Entry]:
+    """All processes that can be seen."""
+    found = (entry_of(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {entry.pid: entry for entry in found if entry}
+
+
+def beneath(roots: set[int], everybody: dict[int, Entry]) -> list[Entry]:
+    """All descendants of some processes, parents first."""
+    children: dict[int, list[Entry]] = {}
+    for entry in everybody.values():
+        children.setdefault(entry.parent, []).append(entry)
+    found: list[Entry] = []
+    front = [child for root in roots for child in children.get(root, ())]
+    seen = set(roots)
+    while front:
+        front = [entry for entry in front if entry.pid not in seen]
+        found += front
+        seen.update(entry.pid for entry in front)
+        front = [child for entry in front for child in children.get(entry.pid, ())]
+    return found
+
+
+def send(entry: Entry, number: int) -> None:
+    """Signal exactly this process: a pid that was given to another one meanwhile is left alone."""
+    try:
+        handle = os.pidfd_open(entry.pid)
+    except OSError:
+        return
+    try:
+        now = entry_of(entry.pid)
+        if now and now.start == entry.start:
+            _signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return  # it ended by itself, or is not ours to signal: the next look tells
+    finally:
+        os.close(handle)
+
+
+def silence(
+    find: Callable[[], list[Entry]], *, groups: bool, bound: float = KILL_BOUND
+) -> tuple[list[Entry], list[Entry]]:
+    """Stop all, look again until nobody is new, kill; repeat until nobody is left.
+
+    Killing one by one would let a shell run its next command. With `groups`, whole process groups
+    are stopped at once, which overtakes a fork bomb. Gives what was met and what is left.
+    """
+    met: dict[tuple[int, int], Entry] = {}
+    deadline = time.monotonic() + bound
+    pause = 0.0005
+    while found := find():
+        fresh = found
+        while fresh and time.monotonic() < deadline:
+            _stop(fresh, groups=groups)
+            met.update({(entry.pid, entry.start): entry for entry in fresh})
+            found = find()
+            fresh = [entry for entry in found if (entry.pid, entry.start) not in met]
+        for entry in found:
+            send(entry, _signal.SIGKILL)
+        if time.monotonic() >= deadline:
+            return list(met.values()), find()
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    return list(met.values()), []
+
+
+def _stop(entries: list[Entry], *, groups: bool) -> None:
+    if groups:
+        own = os.getpgrp()
+        for group in {entry.group for entry in entries} - {own, 0}:
+            try:
+                os.killpg(group, _signal.SIGSTOP)
+            except OSError:
+                continue  # empty already, or with a member of another user
+    for entry in entries:
+        send(entry, _signal.SIGSTOP)
+
+
+class Spec:
+    """What to start, as the supervisor wrote it."""
+
+    def __init__(self, told: tuple[Any, ...]) -> None:
+        """`told` is the fields in this order."""
+        self.jailed: bool
+        self.mark: int
+        self.processes: int
+        self.limits: list[tuple[int, int]]
+        self.cwd: bytes
+        self.argv: list[bytes]
+        self.env: dict[bytes, bytes]
+        self.jailed, self.mark, self.processes, self.limits, self.cwd, self.argv, self.env = told
+
+
+class Guard:
+    """One child tree, from its start to its last process."""
+
+    def __init__(self, spec: Spec, orders: int, status: int, streams: tuple[int, int, int]) -> None:
+        self.spec = spec
+        self.orders = orders
+        self.status = status
+        self.streams = streams
+        self.main = 0
+        self.ended = False
+        self.childless = False
+        self.cpu = 0.0
+        self.wake = _wake_up_pipe()
+
+    def tell(self, *words: object) -> None:
+        """One line to the supervisor, if it still listens."""
+        try:
+            os.write(self.status, (" ".join(map(str, words)) + "\n").encode())
+        except OSError:
+            return
+
+    def run(self) -> None:
+        """From the start to the end of the last process."""
+        if not self.start():
+            return
+        try:
+            self.watch()
+        finally:
+            self.end()
+
+    def start(self) -> bool:
+        """Start the command; an error says at which step and why."""
+        told, tells = os.pipe()
+        self.main = os.fork()
+        if not self.main:
+            _become(self.spec, self.streams, tells)
+        os.close(tells)
+        for stream in set(self.streams):
+            os.close(stream)
+        trouble = os.read(told, CHUNK)
+        os.close(told)
+        if trouble:
+            os.waitpid(self.main, 0)
+            self.tell("failed", trouble.decode())
+            return False
+        self.tell("started", self.main)
+        return True
+
+    def watch(self) -> None:
+        """Until the main process has ended and the rest had its moment, or an order to kill."""
+        poller = select.poll()
+        poller.register(self.orders, select.POLLIN)
+        poller.register(self.wake, select.POLLIN)
+        settled = None
+        while True:
+            self.reap()
+            if self.ended:
+                settled = settled or time.monotonic() + SETTLE
+                if time.monotonic() >= settled or self.childless:
+                    return
+            limit = 0.01 if self.ended else LOOK if self.spec.processes else None
+            for handle, _ in poller.poll(limit and limit * 1000):
+                heard = os.read(handle, CHUNK)
+                if handle == self.orders and (not heard or b"K" in heard):
+                    return
+                if handle == self.orders and b"T" in heard:
+                    self.ask()
+            if self.spec.processes and len(self.living()) > self.spec.processes:
+                self.tell("over", "processes")
+                return
+
+    def ask(self) -> None:
+        """Ask the main process and its group to end."""
+        if not self.ended:
+            for number in (_signal.SIGTERM, _signal.SIGCONT):  # what is stopped hears nothing
+                try:
+                    os.killpg(self.main, number)
+                except ProcessLookupError:
+                    os.kill(self.main, number)  # it went to another group
+
+    def reap(self) -> None:
+        """Bury the dead; say how the main process ended."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.childless = True  # and so, since orphans come to us, nobody is left
+                return
+            if not pid:
+                return
+            self.cpu += usage.ru_utime + usage.ru_stime
+            if pid == self.main:
+                self.ended = True
+                if os.WIFSIGNALED(status):
+                    self.tell("ended signal", os.WTERMSIG(status))
+                else:
+                    self.tell("ended exit", os.WEXITSTATUS(status))
+
+    def living(self) -> list[Entry]:
+        """Everybody else in the jail, or all descendants."""
+        if self.childless:
+            return []
+        me = os.getpid()
+        everybody = table()
+        if self.spec.jailed:
+            kin = [entry for entry in everybody.values() if entry.pid != me]
+        else:
+            kin = beneath({me}, everybody)
+        return [entry for entry in kin if entry.alive]
+
+    def end(self) -> None:
+        """Kill what is left, name it, and say that nothing is."""
+        met, left = self.empty_jail() if self.spec.jailed else silence(self.found, groups=True)
+        self.reap()
+        for entry in met:
+            if entry.pid != self.main:
+                self.tell("swept", entry.pid, entry.name.hex())
+        for entry in left:
+            self.tell("left", entry.pid)
+        empty = self.childless or (self.spec.jailed and not left)
+        self.tell("empty" if empty else "stuck", f"{self.cpu:.6f}")
+
+    def found(self) -> list[Entry]:
+        """The living, with the dead buried first, so that an orphan shows up below us."""
+        self.reap()
+        return self.living() or self.caught()
+
+    def caught(self) -> list[Entry]:
+        """Who forks and ends faster than all of /proc can be read is stopped on sight.
+
+        A child's pid can't be anybody else's before we bury it, so there is no need to look twice.
+        """
+        me = os.getpid()
+        while not self.childless:
+            pids = [int(pid) for pid in read_all(f"/proc/{me}/task/{me}/children").split()]
+            for pid in pids:
+                os.kill(pid, _signal.SIGSTOP)
+            found = [entry for pid in pids if (entry := entry_of(pid)) and entry.alive]
+            if found:
+                return found
+            self.reap()
+        return []
+
+    def empty_jail(self) -> tuple[list[Entry], list[Entry]]:
+        """In a namespace of its own one signal reaches everybody at once, forks under way too."""
+        if not self.childless:
+            _all(_signal.SIGSTOP)
+        met = self.living()
+        deadline = time.monotonic() + KILL_BOUND
+        left = met
+        while left and time.monotonic() < deadline:
+            _all(_signal.SIGKILL)
+            self.reap()
+            left = self.living()
+            if left:
+                time.sleep(0.001)
+        return met, left
+
+
+def _all(number: int) -> None:
+    try:
+        os.kill(-1, number)
+    except ProcessLookupError:
+        return  # nobody is left
+
+
+def _wake_up_pipe() -> int:
+    """A pipe that becomes readable when a child ends. Nothing but a kill ends the guard."""
+    reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    _signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    for number in set(range(1, 32)) - _UNTOUCHED:
+        _signal.signal(number, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGCHLD, lambda *_: None)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    return reads
+
+
+def _become(spec: Spec, streams: tuple[int, int, int], tells: int) -> None:
+    """Turn the forked child into the command; or tell at which step it failed."""
+    step = "exec"
+    try:
+        os.setpgid(0, 0)
+        for stream, number in zip(streams, (0, 1, 2), strict=True):
+            os.dup2(stream, number)
+        for number in set(range(1, 32)) - {_signal.SIGKILL, _signal.SIGSTOP}:
+            _signal.signal(number, _signal.SIG_DFL)
+        step = "cwd"
+        os.chdir(spec.cwd)
+        step = "limits"
+        _limit(spec)
+        step = "exec"
+        _execute(spec.argv, spec.env)
+    except OSError as error:
+        os.write(tells, f"{step} {error.errno}".encode())
+    os._exit(127)
+
+
+def _limit(spec: Spec) -> None:
+    import resource  # noqa: PLC0415 - only the child needs it
+
+    for number, value in spec.limits:
+        _, hard = resource.getrlimit(number)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (most, most))
+    if spec.mark:
+        _, hard = resource.getrlimit(RTTIME)
+        if hard == resource.RLIM_INFINITY or hard >= spec.mark:
+            resource.setrlimit(RTTIME, (spec.mark, hard))
+
+
+def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
+    """As execvpe(3) does, but a file that is no program is never handed to a shell."""
+    name = argv[0]
+    if b"/" in name:
+        places = [name]
+    else:
+        path = env.get(b"PATH", b"/usr/local/bin:/usr/bin:/bin")
+        places = [(folder or b".") + b"/" + name for folder in path.split(b":")]
+    worst = OSError(2, "")
+    for place in places:
+        try:
+            os.execve(place, argv, env)  # noqa: S606 - that is what it is for
+        except (FileNotFoundError, NotADirectoryError):
+            if os.path.lexists(place):
+                worst = OSError(80, "")  # ELIBACC: it is there, what should read it is not
+        except PermissionError as error:
+            worst = OSError(21, "") if os.path.isdir(place) else error
+        except OSError as error:
+            worst = error
+            break
+    raise worst
+
+
+def _keep_to_ourselves(*, jailed: bool) -> None:
+    """Take orphans in, and let no process of the same user reach into our pipes and memory."""
+    import _ctypes  # noqa: PLC0415 - ctypes itself costs three times as much to load
+
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # what is loaded already
+    prctl = _ctypes.dlsym(library, "prctl")
+    if not jailed:
+        _ctypes.call_function(prctl, (_SUBREAPER, 1, 0, 0, 0))
+    _ctypes.call_function(prctl, (_DUMPABLE, 0, 0, 0, 0))
+
+
+def main(told: tuple[Any, ...]) -> None:
+    """Guard what is told; the words after the first are numbers of open files.
+
+    These are: where orders come from, where the account goes, and what the command gets as its
+    input, output and errors.
+    """
+    spec = Spec(told)
+    for number in {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2}:
+        try:
+            os.set_inheritable(number, False)
+        except OSError:
+            continue  # the listing's own
+    memory, orders, status, stdin, stdout, stderr = map(int, sys.argv[1:])
+    os.close(memory)
+    _keep_to_ourselves(jailed=spec.jailed)
+    Guard(spec, orders, status, (stdin, stdout, stderr)).run()

@@ -1,0 +1,361 @@
+"""From checks to a verdict: run the gates, write findings, conclude.
+
+`examine` starts what the contract pins and reports each answer; no claim is passed in. `conclude`
+is pure, and nothing in it rounds up: silence, doubt and absence are never green.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from truegreen.contract import Before, Contract, Evaluator, Gate, Tampering
+from truegreen.facts import Exit, Finding, Verdict
+from truegreen.model import (
+    RESCUABLE,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Level,
+    Outcome,
+    Phase,
+)
+from truegreen.work.gates import Answer, ask
+from truegreen.work.gates.counts import sentence
+from truegreen.work.gates.output import one_line, tail_of
+from truegreen.work.gates.rooms import Room, Site, room
+from truegreen.work.workspace import Change
+
+Charge = Callable[[str], bool]
+
+FEEDBACK_BYTES = 16 * 1024
+VERDICT_CHARACTERS = 1000
+_SHOWN_TAMPERED = 50
+_PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+
+
+# --- gates to findings
+
+
+def baseline(contract: Contract, site: Site, *, charge: Charge | None = None) -> list[Finding]:
+    """Ask the gates that have a `before` about the tree that the agent will find."""
+    asked = [gate for gate in contract.gates if gate.before is not Before.ANY]
+    return [_finding(gate, site, Phase.BASELINE, charge) for gate in asked]
+
+
+def examine(
+    contract: Contract,
+    site: Site,
+    *,
+    baseline_findings: Sequence[Finding] = (),
+    charge: Charge | None = None,
+    told: Callable[[Finding], None] = lambda _: None,
+) -> list[Finding]:
+    """All gates, in their order, about what the agent left; one finding each.
+
+    A baseline that is missing is made up for, and its findings come first. `charge` is asked after
+    every gate error whether the budget has another try.
+    """
+    known = {f.check: f for f in baseline_findings if f.phase is Phase.BASELINE}
+    late = [
+        _finding(gate, site, Phase.BASELINE, charge)
+        for gate in contract.gates
+        if gate.before is not Before.ANY and gate.name not in known
+    ]
+    known.update({finding.check: finding for finding in late})
+    found = []
+    for gate in contract.gates:
+        answer = _finding(gate, site, Phase.AFTER, charge)
+        found.append(_compared(gate, answer, known.get(gate.name)))
+        told(found[-1])
+    return late + found
+
+
+def check_gate(gate: Gate, site: Site) -> Finding:
+    """One gate once, about what was left: for `truegreen gate`."""
+    return _finding(gate, site, Phase.AFTER, None)
+
+
+def _finding(gate: Gate, site: Site, phase: Phase, charge: Charge | None) -> Finding:
+    begun = time.monotonic_ns()
+    errors: list[str] = []
+    answer = _answered(gate, site, phase)
+    while _worth_another_try(answer) and charge is not None and charge(gate.name):
+        errors.append(answer.reason)
+        answer = _answered(gate, site, phase)
+    evidence = {**answer.evidence, "earlier_errors": errors} if errors else answer.evidence
+    tree = site.base if phase is Phase.BASELINE else site.left
+    return Finding(
+        check=gate.name,
+        kind=str(gate.kind),
+        outcome=answer.outcome,
+        reason=answer.reason,
+        digest=tree.digest,
+        contract_digest=site.contract_digest,
+        judge=f"truegreen:gate:{gate.name}",
+        judged=site.judged,
+        phase=phase,
+        level=answer.level,
+        counts=answer.counts,
+        evidence=evidence,
+        isolation=answer.isolation,
+        duration_us=(time.monotonic_ns() - begun) // 1000,
+        binding=gate.required and phase is not Phase.BASELINE,
+    )
+
+
+def _worth_another_try(answer: Answer) -> bool:
+    return answer.outcome is FindingOutcome.INCONCLUSIVE and not answer.lasting
+
+
+def _answered(gate: Gate, site: Site, phase: Phase) -> Answer:
+    """The gate's answer, in a room of its own."""
+    with room(gate, site, before=phase is Phase.BASELINE) as made:
+        if isinstance(made, Answer):
+            return made
+        return _with_tampering(_with_doubt(ask(gate, made.scene), made), gate, made.tampered)
+
+
+def _with_doubt(answer: Answer, made: Room) -> Answer:
+    doubt = made.scene.doubt
+    if not doubt or "doubt" in answer.evidence:
+        return answer
+    return replace(answer, level=Level.A1, evidence={**answer.evidence, "doubt": doubt})
+
+
+def _with_tampering(answer: Answer, gate: Gate, tampered: tuple[Change, ...]) -> Answer:
+    """What the agent changed where it should not have is always said; the policy decides."""
+    if not tampered:
+        return answer
+    named = _listed([f"{change.path} ({change.how})" for change in tampered])
+    shown = [f"{change.how} {change.path}" for change in tampered[:_SHOWN_TAMPERED]]
+    told = {**answer.evidence, "tampered": shown, "tampering": str(gate.tampering)}
+    if gate.tampering is Tampering.FAIL:
+        reason = one_line(f"protected files were changed: {named}; {answer.reason}")
+        return replace(answer, outcome=_FAILED, reason=reason, evidence=told)
+    if gate.tampering is Tampering.RESTORE:
+        reason = one_line(f"{answer.reason} (restored from before the agent: {named})")
+        return replace(answer, reason=reason, evidence=told)
+    return replace(answer, evidence=told)
+
+
+def _compared(gate: Gate, finding: Finding, before: Finding | None) -> Finding:
+    """A finding beside what the same gate said before the agent started."""
+    if before is None:
+        return finding
+    note, told = "", dict[str, Any]()
+    if gate.before is Before.FAIL and before.outcome is _PASSED:
+        note, told = "passed before the agent started, too", {"non_discriminating": True}
+    elif gate.before is Before.PASS and before.outcome is _FAILED:
+        note, told = "was already red before the agent", {"red_before": True}
+    elif before.outcome not in (_PASSED, _FAILED):
+        note, told = f"before the agent: {before.reason}", {"no_baseline": True}
+    reason = one_line(f"{finding.reason} ({note})") if note else finding.reason
+    evidence = {**finding.evidence, **told, "before_reason": before.reason}
+    return replace(finding, before=before.outcome, reason=reason, evidence=evidence)
+
+
+# --- findings to a verdict
+
+
+def may_check(contract: Contract, ended: Exit) -> bool:
+    """Whether work that ended like this may be found done: declared, or silent without a crash."""
+    if ended.reason is ExitReason.DONE:
+        return ended.detail is not ExitDetail.DECLARED_FAILURE
+    return ended.detail in RESCUABLE and contract.may_rescue(ended.detail)
+
+
+def conclude(
+    findings: Iterable[Finding],
+    contract: Contract,
+    ended: Exit,
+    *,
+    digest: str,
+    contract_digest: str,
+    changed: bool,
+    rejected_claim: str = "",
+) -> Verdict:
+    """The verdict that findings carry. Those about another tree or contract carry nothing."""
+    mine = [
+        f
+        for f in findings
+        if f.phase is not Phase.BASELINE
+        and f.digest == digest
+        and f.contract_digest == contract_digest
+    ]
+    checks = _Checks(contract, mine, rescue=ended.reason is not ExitReason.DONE)
+    outcome, reason = _weighed(checks, contract, ended, rejected_claim, changed=changed)
+    return Verdict(
+        outcome=outcome,
+        reason=one_line(reason, VERDICT_CHARACTERS),
+        digest=digest,
+        contract_digest=contract_digest,
+        level=checks.level(outcome),
+    )
+
+
+def _weighed(
+    checks: _Checks, contract: Contract, ended: Exit, rejected_claim: str, *, changed: bool
+) -> tuple[Outcome, str]:
+    """Red first, then every reason not to be green, then green."""
+    if red := checks.red():
+        return Outcome.FAILED, "; ".join(red)
+    if not may_check(contract, ended):
+        return Outcome.UNKNOWN, f"nothing was checked: the run ended with {ended.detail}"
+    if not (checks.required or rejected_claim):
+        return Outcome.UNKNOWN, "nothing to check: the contract requires no gate and no evaluator"
+    idle = ended.reason is not ExitReason.DONE and not (changed or checks.red_before())
+    against = [rejected_claim] if rejected_claim else checks.undecided()
+    if idle and not against:
+        against = [f"no sign of work, though {checks.praise()}"]
+    return (
+        (Outcome.INCONCLUSIVE, "; ".join(against)) if against else (Outcome.PASSED, checks.praise())
+    )
+
+
+class _Checks:
+    """The findings of one verdict by check, read as strictly as the record reads them."""
+
+    def __init__(self, contract: Contract, findings: list[Finding], *, rescue: bool) -> None:
+        self._judges = {judge.name: judge for judge in contract.evaluators}
+        self._rescue = rescue
+        self._loose = [f for f in findings if not f.binding]
+        self._found: dict[str, list[Finding]] = {}
+        for finding in findings:
+            if finding.binding:
+                self._found.setdefault(finding.check, []).append(finding)
+        gates = [gate.name for gate in contract.gates if gate.required]
+        judges = [e.name for e in contract.evaluators if e.required and not e.shadow]
+        self.required = gates + judges
+
+    def _named(self, check: str) -> str:
+        return f"{'evaluator' if check in self._judges else 'gate'} {check}"
+
+    def _standing(self, check: str) -> tuple[FindingOutcome, str]:
+        """How a check stands after all of its findings, and why."""
+        found = self._found.get(check, [])
+        if not found:
+            silent = "did not answer" if check in self._judges else "has no finding on this tree"
+            return FindingOutcome.INCONCLUSIVE, silent
+        outcomes = {finding.outcome for finding in found}
+        if _FAILED in outcomes:
+            if _PASSED in outcomes:
+                return FindingOutcome.INCONCLUSIVE, "failed and passed on the same tree (flaky)"
+            return _FAILED, next(f.reason for f in reversed(found) if f.outcome is _FAILED)
+        last = found[-1]
+        if last.outcome is not _PASSED:
+            return FindingOutcome.INCONCLUSIVE, last.reason
+        return self._scored(last)
+
+    def _scored(self, finding: Finding) -> tuple[FindingOutcome, str]:
+        judge = self._judges.get(finding.check)
+        if judge is None:
+            return _PASSED, finding.reason
+        return _score_of(judge, finding, rescue=self._rescue)
+
+    def red(self) -> list[str]:
+        """What failed; no number of passes outvotes it."""
+        return [
+            f"{self._named(check)}: {why}"
+            for check in self._found
+            for outcome, why in [self._standing(check)]
+            if outcome is _FAILED
+        ]
+
+    def undecided(self) -> list[str]:
+        """What has to pass and did not: required checks, and whatever else binds."""
+        names = dict.fromkeys([*self.required, *self._found])
+        return [
+            f"{self._named(check)}: {why}"
+            for check in names
+            for outcome, why in [self._standing(check)]
+            if outcome is not _PASSED
+        ]
+
+    def red_before(self) -> bool:
+        """Whether a check turned from red to green."""
+        found = (f for each in self._found.values() for f in each)
+        return any(f.outcome is _PASSED and f.before is _FAILED for f in found)
+
+    def level(self, outcome: Outcome) -> Level:
+        """The lowest level among the findings that decided."""
+        wanted = {Outcome.PASSED: _PASSED, Outcome.FAILED: _FAILED}.get(outcome)
+        levels = [f.level for each in self._found.values() for f in each if f.outcome is wanted]
+        return min(levels, default=Level.A0)
+
+    def praise(self) -> str:
+        """`2 gates passed: tests (212 passed), lint`, with every reservation."""
+        last = [each[-1] for each in self._found.values()]
+        gates = [_with_counts(f) for f in last if f.check not in self._judges]
+        judges = [f.check for f in last if f.check in self._judges]
+        said = [
+            f"{len(names)} {what}{'s' * (len(names) != 1)} passed: {', '.join(names)}"
+            for what, names in (("gate", gates), ("evaluator", judges))
+            if names
+        ]
+        doubts = dict.fromkeys(str(f.evidence["doubt"]) for f in last if f.evidence.get("doubt"))
+        idle = [f.check for f in last if f.evidence.get("non_discriminating")]
+        if idle:
+            said.append(f"passed before the agent started, too: {', '.join(idle)}")
+        said += doubts
+        said += [f"{f.check} {f.outcome}, which is not required" for f in self._loose
+                 if f.outcome is not _PASSED]  # fmt: skip
+        return "; ".join(said)
+
+
+def _score_of(judge: Evaluator, finding: Finding, *, rescue: bool) -> tuple[FindingOutcome, str]:
+    """An evaluator's pass needs its score; NaN and no score are none."""
+    needed = judge.rescue_at if rescue else judge.threshold
+    score = finding.score
+    if score is None or not 0 <= score <= 1:
+        return FindingOutcome.INCONCLUSIVE, "gave no usable score"
+    if score >= needed:
+        return _PASSED, finding.reason
+    short = f"score {score:.4f} is below {needed:.2f}"
+    return FindingOutcome.INCONCLUSIVE if score >= needed - judge.band else _FAILED, short
+
+
+def _with_counts(finding: Finding) -> str:
+    return f"{finding.check} ({sentence(finding.counts)})" if finding.counts else finding.check
+
+
+# --- what the next attempt is told
+
+
+def feedback(findings: Iterable[Finding], *, limit: int = FEEDBACK_BYTES) -> str:
+    """What failed, for the agent's next attempt. Gate errors are not its fault and left out."""
+    red = [f for f in findings if f.phase is not Phase.BASELINE and f.outcome is _FAILED]
+    if not red:
+        return ""
+    share = max(512, (limit - 512) // len(red))
+    parts = ["These checks failed on what the last attempt left:"]
+    parts += [tail_of(_told(finding, share), share) for finding in red]
+    return _cut("\n\n".join(parts), limit)
+
+
+def _told(finding: Finding, share: int) -> str:
+    lines = [f"- {finding.check}: {finding.reason}"]
+    argv = finding.evidence.get("argv")
+    if argv:
+        lines.append(f"  command: {' '.join(argv)[:300]}")
+    tampered = finding.evidence.get("tampered")
+    if tampered:
+        lines.append(f"  don't change these, they are restored: {_listed(tampered)}")
+    output = str(finding.evidence.get("output", ""))
+    if output:
+        room_left = max(0, share - len("\n".join(lines).encode()) - 32)
+        lines += ["  the end of its output:", tail_of(output, room_left)]
+    return "\n".join(lines)
+
+
+def _cut(text: str, limit: int) -> str:
+    data = text.encode()
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")

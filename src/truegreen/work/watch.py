@@ -1,0 +1,213 @@
+"""A child tree from its first byte to its last process: pumps, caps, and who is asked to end when.
+
+One loop, no threads, no signal handlers: file descriptors tell everything. It starts nothing, and
+what the output means is not its business.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+
+from truegreen.work.child import Child
+from truegreen.work.launch import Launch
+from truegreen.work.pump import Pump
+from truegreen.work.shim import KILL_BOUND, SETTLE
+from truegreen.work.tree import Identity, cpu_seconds
+
+CHUNK = 1 << 18
+DRAIN = 1 << 24
+"""What may come out of a pipe after the end; who still writes then is a survivor."""
+ANSWER_SECONDS = 1.0
+"""How long a guard may take to kill a tree before it is done from outside."""
+LAST_SECONDS = 5.0
+"""How long we wait for what was killed from outside before it counts as a survivor."""
+BUSY = 0.01
+"""The share of one processor that counts as being at work."""
+_RUNS, _ASKED, _KILLED, _FORCED, _GIVEN_UP = range(5)
+_NEVER = float("inf")
+
+
+class Idle:
+    """Notices that a tree neither writes nor computes. A long time alone is no reason."""
+
+    def __init__(self, bound: float, now: float) -> None:
+        self._bound = bound
+        self._since = now
+        self._every = min(max(bound / 10, 0.1), 30.0)
+        self._next = now + self._every if bound else _NEVER
+        self._cpu = 0.0
+        self._sampled = now
+
+    @property
+    def next_look(self) -> float:
+        """When to look again."""
+        return self._next
+
+    def wrote(self, now: float) -> None:
+        """There was output."""
+        self._since = now
+
+    def too_long(self, now: float, pid: int) -> bool:
+        """Whether nothing happened for the whole time. Looks into /proc only in silence."""
+        if now < self._next:
+            return False
+        self._next = now + self._every
+        if now - self._since < self._every:
+            return False
+        used = cpu_seconds(pid)
+        if abs(used - self._cpu) > BUSY * (now - self._sampled):
+            self._since = now
+        self._cpu, self._sampled = used, now
+        return now - self._since >= self._bound
+
+
+class Watch:
+    """The loop around one child."""
+
+    def __init__(
+        self,
+        child: Child,
+        launch: Launch,
+        streams: dict[int, Pump],
+        *,
+        tick: Callable[[], str | None] | None,
+        tick_s: float,
+        started: Callable[[Identity], None] | None,
+        begun: float,
+    ) -> None:
+        self.stopped = ""
+        self._child = child
+        self._launch = launch
+        self._streams = streams
+        self._tick = tick
+        self._tick_s = tick_s
+        self._next_tick = begun + tick_s if tick else _NEVER
+        self._started = started
+        self._deadline = begun + launch.time_s if launch.time_s else _NEVER
+        self._idle = Idle(launch.idle_s, begun)
+        self._step = _RUNS
+        self._patience = _NEVER
+        self._over = False
+        self._poller = select.poll()
+        for handle in (*streams, child.pidfd, *([] if child.status is None else [child.status])):
+            self._poller.register(handle, select.POLLIN)
+
+    def follow(self) -> bool:
+        """Until the tree is gone; whether that is known. On any exception the tree dies first."""
+        try:
+            while not self._over:
+                self._turn()
+        except BaseException:
+            self._kill_at_once()
+            raise
+        if self._step == _GIVEN_UP:
+            account = self._child.account
+            account.left = account.left or [self._child.pid]
+            gone = False
+        else:
+            gone = self._child.gone()
+        for handle in list(self._streams):
+            self._drain(handle)
+        return gone
+
+    def _turn(self) -> None:
+        soonest = min(self._next_tick, self._deadline, self._patience, self._idle.next_look)
+        wait = None if soonest == _NEVER else max(0.0, soonest - time.monotonic()) * 1000 + 1
+        for handle, _ in self._poller.poll(wait):
+            if handle in self._streams:
+                self._read(handle)
+            elif handle == self._child.pidfd:
+                self._over = True
+            elif not self._child.hear():
+                self._poller.unregister(handle)
+        if not self._over:
+            self._look(time.monotonic())
+
+    def _read(self, handle: int) -> int:
+        """Pump once; gives how much there was."""
+        try:
+            data = os.read(handle, CHUNK)
+        except BlockingIOError:
+            return 0
+        if data:
+            self._idle.wrote(time.monotonic())
+            self._streams[handle].take(data)
+        else:
+            self._forget(handle)
+        return len(data)
+
+    def _forget(self, handle: int) -> None:
+        self._poller.unregister(handle)
+        del self._streams[handle]
+        os.close(handle)
+
+    def _drain(self, handle: int) -> None:
+        """What is left in the pipe of a tree that has ended; never waits."""
+        room = DRAIN
+        while room > 0 and (size := self._read(handle)):
+            room -= size
+        if handle in self._streams:
+            self._forget(handle)
+
+    def _look(self, now: float) -> None:
+        account = self._child.account
+        if account.pid and self._started:
+            tell, self._started = self._started, None
+            identity = Identity.of(self._child.pid)
+            if identity:
+                tell(identity)
+        if account.ended and self._step == _RUNS and self._patience == _NEVER:
+            self._patience = now + SETTLE + KILL_BOUND + ANSWER_SECONDS
+        if any(pump.trouble for pump in self._streams.values()):
+            self._stop("disk", now, at_once=True)
+        if now >= self._deadline:
+            self._deadline = _NEVER
+            self._stop("time", now)
+        if self._idle.too_long(now, self._child.pid):
+            self._stop("idle", now)
+        if self._tick and now >= self._next_tick:
+            word = self._tick()
+            self._next_tick = time.monotonic() + self._tick_s
+            if word:
+                self._stop(word.removeprefix("!"), now, at_once=word.startswith("!"))
+        if now >= self._patience:
+            self._press(now)
+
+    def _stop(self, word: str, now: float, *, at_once: bool = False) -> None:
+        """The first word is the reason; a later one can only make it faster."""
+        if self._child.account.ended:
+            return
+        self.stopped = self.stopped or word
+        if self._step == _RUNS:
+            self._step = _ASKED
+            self._patience = now + self._launch.grace_s
+            if not at_once and self._launch.grace_s > 0:
+                self._child.ask()
+        if at_once and self._step == _ASKED:
+            self._patience = now
+
+    def _press(self, now: float) -> None:
+        """Patience is over: what comes next."""
+        if self._step < _KILLED and not self._child.account.ended:
+            self._step = _KILLED
+            self._patience = now + ANSWER_SECONDS
+            self._child.kill()
+        elif self._step < _FORCED:
+            self._step = _FORCED
+            self._patience = now + LAST_SECONDS
+            self._child.force()
+        else:
+            self._step = _GIVEN_UP
+            self._over = True
+
+    def _kill_at_once(self) -> None:
+        self._child.kill()
+        poller = select.poll()
+        poller.register(self._child.pidfd, select.POLLIN)
+        if not poller.poll(ANSWER_SECONDS * 1000):
+            self._child.force()
+        if poller.poll(LAST_SECONDS * 1000):
+            self._child.gone()
