@@ -41,7 +41,7 @@ class Caller:
 def caller(ledger: Ledger, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Caller]:
     ticket = started(ledger, mode=Mode(request.param))
     path = str(tmp_path / "door")
-    door = RunDoor(ledger, ticket, path)
+    door = RunDoor(ledger, ticket, path, last_seconds=0.1)
     try:
         yield Caller(ledger, ticket, door, path)
     finally:
@@ -179,7 +179,7 @@ def test_a_question_that_nobody_answers_expires_into_blocked(
 ) -> None:
     ticket = started(ledger, mode=Mode.ASSISTED)
     path = str(tmp_path / "door")
-    door = RunDoor(ledger, ticket, path, patience=0.1)
+    door = RunDoor(ledger, ticket, path, patience=0.1, last_seconds=0.1)
     try:
         answer = Caller(ledger, ticket, door, path).say(verb="checkpoint", action="merge")
     finally:

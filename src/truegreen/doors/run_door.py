@@ -24,6 +24,8 @@ APPROVAL_SECONDS = 24 * 3600.0
 """How long a question waits for a person; then the run ends blocked, never approved."""
 _LOOK_SECONDS = 0.25
 _REQUEST_SECONDS = 10.0
+_LAST_SECONDS = 10.0
+"""How long an agent that may not go on is kept from acting on the answer; it dies meanwhile."""
 _AT_ONCE = 16
 
 
@@ -31,12 +33,19 @@ class RunDoor:
     """Listens while a run goes on."""
 
     def __init__(
-        self, ledger: Ledger, ticket: Ticket, path: str, *, patience: float = APPROVAL_SECONDS
+        self,
+        ledger: Ledger,
+        ticket: Ticket,
+        path: str,
+        *,
+        patience: float = APPROVAL_SECONDS,
+        last_seconds: float = _LAST_SECONDS,
     ) -> None:
         self._ledger = ledger
         self._ticket = ticket
         self._path = path
         self._patience = patience
+        self._last_seconds = last_seconds
         self._closed = threading.Event()
         self._seats = threading.BoundedSemaphore(_AT_ONCE)
         self.claim: Claim | None = None
@@ -113,7 +122,10 @@ class RunDoor:
                 break
             self._closed.wait(_LOOK_SECONDS)
             task = self._ledger.task(self._ticket.task)
-        return {**self._said(task), "approved": task.status is TaskStatus.RUNNING}
+        approved = task.status is TaskStatus.RUNNING
+        if not approved:
+            self._closed.wait(self._last_seconds)
+        return {**self._said(task), "approved": approved}
 
     def _task(self, _actor: Actor, _question: Line) -> Line:
         return self._said(self._ledger.task(self._ticket.task))

@@ -284,7 +284,10 @@ class Attempt:
             digest=left.digest,
             usage=usage,
             session=reading.session,
-            facts=facts_of(ended, reading, left, self._files),
+            facts={
+                **facts_of(ended, reading, left, self._files),
+                "restore": self._prepared.workspace.describe(left.ref),
+            },
         )
         return msgspec.structs.replace(exit_, not_before=self._not_before(exit_, reading))
 

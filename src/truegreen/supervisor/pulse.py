@@ -15,14 +15,13 @@ from truegreen.facts import Ticket
 from truegreen.model import TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.work.exits import STOP
+from truegreen.work.watch import HOLD
 
 LEASE_SECONDS = 30.0
 _RENEW_SECONDS = 8.0
 _LOOK_SECONDS = 0.2
 FENCED = "!fenced off"
 LOST = "!the store could not be reached until the lease ran out"
-WAITING = "~"
-"""The run waits for a person: none of its clocks runs."""
 
 
 class Pulse:
@@ -56,7 +55,7 @@ class Pulse:
     def run_ended(self) -> None:
         """The process is gone and recorded: from now on only the lease matters."""
         self._ended = True
-        if self._word in (STOP, WAITING):
+        if self._word in (STOP, HOLD):
             self._word = None
 
     def close(self) -> None:
@@ -65,6 +64,12 @@ class Pulse:
         self._thread.join(timeout=10)
 
     def _beat(self) -> None:
+        try:
+            self._look_after()
+        except Exception as error:  # noqa: BLE001 - a run without a pulse must not go on
+            self._word = f"!its pulse failed: {error!r}"
+
+    def _look_after(self) -> None:
         renewed = time.monotonic()
         while not self._over.wait(_LOOK_SECONDS):
             try:
@@ -87,6 +92,6 @@ class Pulse:
         elif standing.stop_asked and not self._ended:
             self.stop_asked = standing.stop_asked
             self._word = self._word if self._word and self._word.startswith("!") else STOP
-        elif self._word in (None, WAITING):
+        elif self._word in (None, HOLD):
             waits = standing.status is TaskStatus.AWAITING_APPROVAL
-            self._word = WAITING if waits else None
+            self._word = HOLD if waits else None

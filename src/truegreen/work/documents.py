@@ -14,6 +14,9 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 
+DEPTH = 100
+
+
 class Trouble(Struct, frozen=True, kw_only=True):
     """Why a file could not be read; `absent` where there is none, `ours` where we gave up."""
 
@@ -89,7 +92,19 @@ def read_document(data: bytes) -> Any:
         raise NotJson("nested too deep") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
+    if _deeper_than(value, DEPTH):
+        raise NotJson("nested too deep")
     return value
+
+
+def _deeper_than(value: Any, depth: int) -> bool:
+    """Whoever reads it later may have less room on the stack than we have."""
+    level = [value]
+    for _ in range(depth):
+        lists = (part if isinstance(part, list) else list(part.values()) for part in level
+                 if isinstance(part, list | dict))  # fmt: skip
+        level = [inner for part in lists for inner in part]
+    return bool(level)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

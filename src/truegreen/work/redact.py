@@ -18,7 +18,15 @@ _HEADER = 2048
 _PEM_HEAD = 640
 _TAIL = 96
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_ESCAPES = {0x22: b'\\"', 0x5C: b"\\\\", 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t"}
+_ESCAPES = {
+    0x22: b'\\"',
+    0x5C: b"\\\\",
+    0x0A: b"\\n",
+    0x0D: b"\\r",
+    0x09: b"\\t",
+    0x08: b"\\b",
+    0x0C: b"\\f",
+}
 
 # A word may begin here: not in the middle of another, or behind an escape of JSON or of a URL.
 _EDGE = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
@@ -73,7 +81,8 @@ _UNFINISHED_PEM = re.compile(
 def spellings(secret: bytes) -> set[bytes]:
     """The ways a value gets written: itself, base64, hex, as part of a URL, as part of JSON."""
     once = _in_json(secret)
-    found = {secret, once, _in_json(once), once.replace(b"/", b"\\/")}
+    plain = _in_ascii(once)
+    found = {secret, once, plain, _in_json(once), _in_json(plain), once.replace(b"/", b"\\/")}
     found |= {_in_url(secret, b"%%%02X"), _in_url(secret, b"%%%02x")}
     found |= {secret.hex().encode(), secret.hex().upper().encode()}
     for shift in range(3):
@@ -86,6 +95,16 @@ def _in_json(text: bytes) -> bytes:
     return b"".join(
         _ESCAPES.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,)))  # noqa: PLR2004 - below the blank
         for byte in text
+    )
+
+
+def _in_ascii(text: bytes) -> bytes:
+    """As JSON for those who trust in ASCII alone."""
+    wide = text.decode("utf-8", "surrogateescape").encode("utf-16-be", "surrogatepass")
+    units = (wide[n : n + 2] for n in range(0, len(wide), 2))
+    return b"".join(
+        unit[1:] if unit[0] == 0 and unit[1] < 0x7F else b"\\u" + unit.hex().encode()  # noqa: PLR2004 - DEL, the last of ASCII
+        for unit in units
     )
 
 

@@ -26,6 +26,8 @@ LAST_SECONDS = 5.0
 """How long we wait for what was killed from outside before it counts as a survivor."""
 BUSY = 0.01
 """The share of one processor that counts as being at work."""
+HOLD = "~"
+"""A tick's word for «it waits for somebody»: neither of its clocks runs meanwhile."""
 _RUNS, _ASKED, _KILLED, _FORCED, _GIVEN_UP = range(5)
 _NEVER = float("inf")
 
@@ -85,6 +87,7 @@ class Watch:
         self._tick = tick
         self._tick_s = tick_s
         self._next_tick = begun + tick_s if tick else _NEVER
+        self._ticked = begun
         self._started = started
         self._deadline = begun + launch.time_s if launch.time_s else _NEVER
         self._idle = Idle(launch.idle_s, begun)
@@ -168,13 +171,21 @@ class Watch:
             self._stop("time", now)
         if self._idle.too_long(now, self._child.pid):
             self._stop("idle", now)
-        if self._tick and now >= self._next_tick:
-            word = self._tick()
-            self._next_tick = time.monotonic() + self._tick_s
-            if word:
-                self._stop(word.removeprefix("!"), now, at_once=word.startswith("!"))
+        self._ask_tick(now)
         if now >= self._patience:
             self._press(now)
+
+    def _ask_tick(self, now: float) -> None:
+        if not self._tick or now < self._next_tick:
+            return
+        word = self._tick()
+        since, self._ticked = now - self._ticked, now
+        self._next_tick = time.monotonic() + self._tick_s
+        if word == HOLD:
+            self._deadline += since
+            self._idle.wrote(now)
+        elif word:
+            self._stop(word.removeprefix("!"), now, at_once=word.startswith("!"))
 
     def _stop(self, word: str, now: float, *, at_once: bool = False) -> None:
         """The first word is the reason; a later one can only make it faster."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import msgspec
 
 from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.frame import Frame, Word, command, family
@@ -34,23 +35,21 @@ def adapters(frame: Frame) -> None:
     """List the adapters: which client each speaks to, and the version that was found here."""
     from truegreen.work.agents import found_versions  # noqa: PLC0415 - it starts programs
 
-    found = [_plain(row) for row in found_versions()]
+    found = msgspec.to_builtins(found_versions())
     frame.give({"adapters": found}, lambda paper: _draw_adapters(paper, found))
 
 
-def _plain(row: Any) -> dict[str, Any]:
-    return dict(row._asdict())
-
-
 def _draw_adapters(paper: Paper, found: list[dict[str, Any]]) -> None:
-    columns = [Column("ADAPTER"), Column("PROGRAM"), Column("VERSION"), Column("PATH", grows=True)]
+    heads = (Column("ADAPTER"), Column("PROGRAM"), Column("VERSION"))
+    columns = [*heads, Column("PATH", grows=True), Column("WHAT IT SEES", grows=True)]
     rows = [
         Row(
             [
                 row["adapter"],
                 row["program"] or Ink("any command", "dim"),
                 row["version"] or "-",
-                row["path"] or Ink("not found" if row["program"] else "", "dim"),
+                row["path"] or Ink("not found" if row["program"] else "-", "dim"),
+                ", ".join(row["can"]),
             ]
         )
         for row in found

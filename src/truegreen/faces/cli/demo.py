@@ -106,17 +106,18 @@ def demo(frame: Frame, keep: str | None, *, serve: bool) -> int:
         message = "--store: the demo has a store of its own; --keep DIR keeps it"
         raise InvalidInput(message, path="store")
     begun = time.monotonic()
+    paper = None if frame.json else frame.paper()
     with stage(keep) as place, place.ledger() as ledger:
-        played = _play(place, ledger, None if frame.json else frame.paper())
+        played = _play(place, ledger, paper)
         if len(played) < len(SCENES):
             return INTERRUPTED
         matrix = matrix_document(ledger.counts(), inbox=len(ledger.inbox()))
         kept = place.file if keep is not None else ""
         told = Told(played, matrix, time.monotonic() - begun, kept)
-        if frame.json:
-            frame.give(_document(told))
+        if paper:
+            _draw(paper, ledger, told)
         else:
-            _draw(frame.paper(), ledger, told)
+            frame.give(_document(told))
     return FAILED if told.wrong else OK
 
 
@@ -240,7 +241,7 @@ def _draw_scene(paper: Paper, number: int, played: Played) -> None:
     blank = " " * _NUMBER_ROOM
     if not narrow:
         paper.hanging([blank], Ink(f"reported: {scene.source}", "dim"))
-    paper.hanging([blank], Ink(_why(played), "dim"))
+    paper.hanging([blank], _why(played))
     if not played.as_expected:
         paper.hanging([blank], Ink(f"not as expected: {_differences(played)}", _WRONG))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_look
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import Document
@@ -134,6 +136,19 @@ def _draw_runs(paper: Paper, dossier: Dossier) -> None:
     ]
     rows = [_run_row(run, agents) for run in dossier.runs]
     paper.table(columns, rows, indent=2)
+    _draw_kept(paper, dossier.runs[-1])
+
+
+def _draw_kept(paper: Paper, run: Run) -> None:
+    """Where the latest run's output and work are, and how to have them back."""
+    facts: dict[str, Any] = msgspec.json.decode(run.facts)
+    for word, name in (("swept", "swept"), ("survivors", "SURVIVORS"), ("refused", "not taken")):
+        if facts.get(word):
+            paper.say(f"  {name}  {', '.join(map(str, facts[word]))}")
+    if facts.get("log"):
+        paper.say(Ink(f"  output    truegreen log {run.id}", "dim"))
+    if facts.get("restore"):
+        paper.say(Ink(f"  its work  {facts['restore']}", "dim"))
 
 
 def _run_row(run: Run, agents: dict[int, str]) -> Row:

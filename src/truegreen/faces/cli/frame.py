@@ -52,8 +52,15 @@ class Frame:
         """The ledger of the store in force."""
         from truegreen.app import ledger_of  # noqa: PLC0415 - help and states need no record
 
-        ledger = ledger_of(self.load())
+        config = self.load()
+        ledger = ledger_of(config)
         try:
+            if ledger.owned("", limit=1):
+                # Some run is held by somebody: whoever looks should not be shown a dead one.
+                from truegreen.app import place_of  # noqa: PLC0415 - the supervisor loads slowly
+                from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - the same
+
+                recover(ledger, place_of(config))
             yield ledger
         finally:
             ledger.close()

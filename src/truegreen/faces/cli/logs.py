@@ -142,9 +142,10 @@ def _opened(log: Log, *, stderr: bool) -> Iterator[BinaryIO]:
         handle = os.open(log.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise NotFound(_absence(log, error, stderr=stderr), path=log.path) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotFound(f"{log.path} is not a file any more", path=log.path)
     with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise NotFound(f"{log.path} is not a file any more", path=log.path)
         yield file
 
 

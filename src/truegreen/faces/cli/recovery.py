@@ -199,13 +199,16 @@ def _draw_termination(paper: Paper, ended: Termination) -> None:
     was = "was already terminated" if ended.already_terminated else "is terminated for ever"
     paper.say(Ink(str(ended.task), "bold"), f" {was} (status before: {ended.prior_status})")
     live = "a run was interrupted" if ended.outcome == "interrupted" else "nothing was running"
-    killed = (
-        f"{len(ended.killed)} processes killed" if ended.killed else "no process had to be killed"
-    )
-    paper.say(f"  {live}; {killed}; {len(ended.agents)} agents retired")
+    killed = _counted(len(ended.killed), "process", "processes")
+    agents = _counted(len(ended.agents), "agent", "agents")
+    paper.say(f"  {live}; {killed} killed here; {agents} retired")
     if ended.survivors:
         pids = ", ".join(map(str, ended.survivors))
         paper.say(Ink(f"  still alive, out of reach: {pids}", "bold"))
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number or 'no'} {one if number == 1 else several}"
 
 
 COMMANDS = {

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from truegreen.app import operator, place_of
 from truegreen.config import Config
@@ -20,7 +21,6 @@ from truegreen.faces.documents import brief_document
 from truegreen.model import Mode
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
-from truegreen.supervisor.recovery import recover
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
@@ -112,7 +112,6 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     contract = contract_of(config, options)
     choose(contract.isolation)
     with frame.ledger() as ledger:
-        recover(ledger, place_of(config))
         task = ledger.open(contract, actor=operator())
         if no_wait:
             return _in_background(frame, config, ledger, task.id)
@@ -144,7 +143,6 @@ def attempt(frame: Frame, task: str) -> int:
     """Take a queued task to a verdict, here and now. Exit status as `run`."""
     config = frame.load()
     with frame.ledger() as ledger:
-        recover(ledger, place_of(config))
         return carry_out(frame, config, ledger, ledger.find("tsk", task))
 
 
@@ -192,7 +190,8 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
     if "priority" in options and options["priority"] is not None:
         said["priority"] = options["priority"]
     said["cwd"] = _folder(said.get("cwd") or _template_cwd(config, template))
-    for name in ("pass_env", "evaluators", "depends_on"):
+    more_env = said.pop("pass_env", ())
+    for name in ("evaluators", "depends_on"):
         if name in said:
             said[name] = list(said[name])
     contract = make_contract(
@@ -202,7 +201,7 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
         raise click.UsageError(
             "There is nothing to run: give a command after --, or --agent or --task NAME."
         )
-    return contract
+    return replace(contract, pass_env=(*contract.pass_env, *more_env))
 
 
 def _template_cwd(config: Config, template: str) -> str:

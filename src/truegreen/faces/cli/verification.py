@@ -18,7 +18,6 @@ from truegreen.faces.documents import check_document, task_document
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
 from truegreen.record.ledger import Ledger
-from truegreen.supervisor.recovery import recover
 from truegreen.supervisor.second_look import Look, check_now, look_again
 from truegreen.work.gates.spoken import gate_of
 
@@ -43,7 +42,6 @@ def verify(frame: Frame, task: str) -> int:
     """
     config = frame.load()
     with frame.ledger() as ledger:
-        recover(ledger, place_of(config))
         task_id = ledger.find("tsk", task)
         with shown(frame, task_id) as watch:
             look = look_again(ledger, place_of(config), watch, task_id, actor=operator())

@@ -145,8 +145,8 @@ def missing_connector() -> int:
     """The tracker's server never came up, so its tools do not exist."""
     client = Client({"tracker": "failed"})
     client.calls(
-        "mcp__tracker__list_tickets",
-        "<tool_use_error>Error: No such tool available: mcp__tracker__list_tickets</tool_use_error>",
+        "mcp__tracker__find",
+        "<tool_use_error>Error: No such tool available: mcp__tracker__find</tool_use_error>",
         failed=True,
         query="status:done",
     )

@@ -18,7 +18,7 @@ import msgspec
 
 from truegreen.app import ledger_of, operator, place_of
 from truegreen.config import Config
-from truegreen.contract import Budget, Caps, ConfigFile, Contract
+from truegreen.contract import Budget, Caps, ConfigFile, Contract, parse_duration
 from truegreen.errors import InvalidInput
 from truegreen.faces.demo.scenes import Expected, Scene
 from truegreen.model import Light, Move, TaskStatus
@@ -26,7 +26,6 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.supervisor import Supervisor, Watch
 
 PLAYER = paths.join(paths.dirname(paths.abspath(__file__)), "player.py")
-_SECONDS = 60
 _CONTRADICTED = "contradicted"
 _REPOSITORY = {
     ".git/HEAD": "ref: refs/heads/main\n",
@@ -43,6 +42,7 @@ class Played(NamedTuple):
     dossier: Dossier
     asked: str
     """What it wanted an approval for, if it did."""
+    overstepped: bool
     seconds: float
 
     @property
@@ -58,6 +58,7 @@ class Played(NamedTuple):
             len(runs),
             task.rescued,
             self._contradicted(),
+            self.overstepped,
         )
 
     @property
@@ -142,11 +143,20 @@ class Stage:
         task = ledger.open(self._contract(scene), actor=operator())
         supervisor.carry(task.id)
         blocks = [told.event for told in ledger.events(task.id) if told.event.event == Move.BLOCK]
-        asked = blocks[-1].reason if blocks else ""
-        return Played(scene, ledger.dossier(task.id), asked, time.monotonic() - begun)
+        forbidden = paths.join(self._workspace(scene), scene.forbidden)
+        return Played(
+            scene,
+            ledger.dossier(task.id),
+            asked=blocks[-1].reason if blocks else "",
+            overstepped=bool(scene.forbidden) and paths.lexists(forbidden),
+            seconds=time.monotonic() - begun,
+        )
+
+    def _workspace(self, scene: Scene) -> str:
+        return paths.join(self.folder, "workspaces", scene.name)
 
     def _contract(self, scene: Scene) -> Contract:
-        workspace = paths.join(self.folder, "workspaces", scene.name)
+        workspace = self._workspace(scene)
         for name, text in {**_REPOSITORY, **scene.files}.items():
             path = paths.join(workspace, name)
             os.makedirs(paths.dirname(path), exist_ok=True)
@@ -160,7 +170,7 @@ class Stage:
             cwd=workspace,
             gates=(scene.gate,),
             budget=Budget(attempts=scene.attempts),
-            caps=Caps(time=f"{_SECONDS}s", idle=f"{_SECONDS}s"),
+            caps=Caps(time=parse_duration("1m"), idle=parse_duration("1m")),
         )
 
 
@@ -172,7 +182,7 @@ def stage(keep: str | None) -> Iterator[Stage]:
         return
     import tempfile  # noqa: PLC0415 - only here
 
-    with tempfile.TemporaryDirectory(prefix="truegreen-demo-") as folder:
+    for folder in [tempfile.mkdtemp()]:
         yield Stage(folder)
 
 

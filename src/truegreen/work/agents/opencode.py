@@ -178,7 +178,8 @@ class Stream:
 
     def _went_wrong(self, tool: str, said: str, *, ran: bool) -> None:
         """A command that ran never ends in an error here, whatever its exit code."""
-        if re.search(_NOT_ALLOWED, said) or (tool == "bash" and not ran):
+        misused = "invalid arguments" in said
+        if re.search(_NOT_ALLOWED, said) or (tool == "bash" and not ran and not misused):
             self.denied = self.denied or said
         elif tool not in _OWN_TOOLS and len(self.connectors) < _MOST:
             self.connectors[tool] = said

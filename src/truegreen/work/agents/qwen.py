@@ -6,6 +6,7 @@ merged into one message; only the count of tokens tells how many there were.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -189,7 +190,10 @@ def _denied(seen: Stream, _: Ending) -> Found | None:
     for said in seen.hindered.denied.values():
         return Found(ExitDetail.PERMISSION_DENIED, said)
     last = seen.last
-    if last is not None and not last.is_error and not seen.answered and not seen.live.tokens:
+    if last is None or seen.answered:
+        return None
+    silent = not last.is_error and not seen.live.tokens
+    if silent or re.search(r"(?i)blocked by[^\n]{0,80}hook", last.words[:500]):
         return Found(ExitDetail.PERMISSION_DENIED, last.words or "the prompt was held back")
     return None
 

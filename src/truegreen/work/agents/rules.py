@@ -92,6 +92,8 @@ class RuledReader(Generic[Seen]):
         if ending.stopped:
             ending = replace(ending, code=None, signal=None)
         rule, found = self._first(ending)
+        if ending.stopped and found.detail is ExitDetail.COMPLETED:
+            found = Found(ExitDetail.UNCLAIMED, "stopped before it had ended")
         notes = self.seen.notes
         counts = (("survivors", ending.survivors), ("swept", ending.swept))
         return Reading(

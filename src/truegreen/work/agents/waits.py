@@ -7,10 +7,11 @@ import time
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _AGAIN = r"(?:try again|retry(?:[- ]after)?|resets?|wait)"
-_IN = rf"{_AGAIN}\s*(?:in|:|for)?\s+(?=\d)"
+_IN = rf"{_AGAIN}\s*(?:in|:|for|after)?\s+(?=\d)"
+_RETRY_AFTER = r"retry-after\W{1,3}(\d{1,7})(?![\d\s]*[a-z])"
 _AMOUNT = (
     r"\s*(?:,|and)?\s*(\d{1,9}(?:\.\d{1,9})?)\s*"
-    r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)\b"
+    r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 )
 _EPOCH = r"(?:\||resets?_?at\W{1,3}|reset\W{1,3})(1\d{9})(?:\d{3})?\b"
 _ON_DAY = (
@@ -38,6 +39,8 @@ def _search(words: str, text: str) -> re.Match[str] | None:
 
 def _after(text: str) -> float:
     """«try again in 1h 5m»."""
+    if bare := _search(_RETRY_AFTER, text):
+        return float(bare[1])
     start = _search(_IN, text)
     if not start:
         return 0.0

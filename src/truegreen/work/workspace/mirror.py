@@ -50,6 +50,7 @@ _CONFIG = b"""\
 \tfsckObjects = true
 """
 _HEAD = b"ref: refs/heads/none\n"  # names nothing, so that git finds no attributes to obey
+_FIXED = {"config": _CONFIG, "HEAD": _HEAD}
 _REFS = "refs/truegreen/"
 _REF_BYTES = 2 * ID_BYTES + 1
 _PATIENCE_S = 20.0
@@ -213,8 +214,7 @@ class Mirror:
 
     def run_git(self, arguments: list[str], *, timeout: float = 60, limit: int = 64 << 20) -> Done:
         """Run git on the mirror, in it, and with nothing that anybody else could have set."""
-        if read_bounded(os.path.join(self.path, "config"), len(_CONFIG)) != _CONFIG:
-            put(os.path.join(self.path, "config"), _CONFIG)
+        _look_at(self.path)
         argv = [self.git, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments]
         return tool(argv, cwd=self.path, env=self._environment(), timeout=timeout, limit=limit)
 
@@ -244,12 +244,10 @@ def _found(path: str, root: str) -> None:
     os.mkdir(draft, 0o700)
     for folder in ("objects/pack", "objects/info", "refs/heads", "refs/truegreen"):
         os.makedirs(os.path.join(draft, folder))
-    put(os.path.join(draft, "config"), _CONFIG)
-    put(os.path.join(draft, "HEAD"), _HEAD)
-    put(
-        os.path.join(draft, "description"),
-        f"truegreen's snapshots of {root}\n".encode("utf-8", "replace"),
-    )
+    about = b"truegreen's snapshots of " + os.fsencode(root) + b"\n"
+    for name, text in {**_FIXED, "description": about}.items():
+        with open(os.path.join(draft, name), "xb") as file:
+            file.write(text)
     try:
         os.rename(draft, path)
     except OSError:
@@ -269,12 +267,15 @@ def _remove_draft(draft: str) -> None:
 
 
 def _look_at(path: str) -> None:
-    """Refuse a mirror that somebody else could have put there."""
+    """Refuse a mirror that somebody else put there, and set right what git would obey."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise errors.Unavailable(f"{path} is not a folder of ours; move it away")
     if status.st_mode & 0o077:
         os.chmod(path, 0o700)
+    for name, text in _FIXED.items():
+        if read_bounded(os.path.join(path, name), len(text)) != text:
+            put(os.path.join(path, name), text)
 
 
 def _forget_drafts(folder: str) -> None:

@@ -16,7 +16,6 @@ DEPTH = 250
 _UNSEEN = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
 _GIT = frozenset({b".git", b"git~1"})
 _MAY_START = frozenset({b".", b"g", b"G", b"\xe2", b"\xef"})  # nearly every name ends here
-_READ_BY_GIT = frozenset({b".gitmodules", b".gitattributes", b".gitignore", b".mailmap"})
 
 
 def is_git(name: bytes) -> bool:
@@ -49,8 +48,8 @@ def wrong_link(path: bytes, target: bytes) -> str:
         return "a link to no usable path"
     if target.startswith(b"/"):
         return "a link to an absolute path"
-    if path.rpartition(b"/")[2].lower() in _READ_BY_GIT:
-        return "a link under a name that git reads"
+    if path.rpartition(b"/")[2].lower() == b".gitmodules":
+        return "a link where git allows none"
     parts = [part for part in target.split(b"/") if part not in {b"", b"."}]
     climbs = 0
     while climbs < len(parts) and parts[climbs] == b"..":
