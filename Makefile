@@ -14,21 +14,21 @@ export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench criteria format lock clean
+.PHONY: help demo test check clients jail bench criteria format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
 	  | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-demo: $(READY) ## set up, then walk through the record with a small example
-	@echo "== demo: examples/the_record.py"
-	@$(BIN)/python examples/the_record.py $(ARGS)
+demo: $(READY) ## set up, then watch scripted agents fail and be caught (about a minute)
+	@echo "== demo: truegreen demo"
+	@$(BIN)/truegreen demo $(ARGS)
 
-test: $(READY) ## set up, then run all tests (ARGS="-k name" chooses)
+test: $(READY) jail clients ## set up, then run all tests (ARGS="-k name" chooses)
 	@echo "== tests"
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: $(READY) ## what CI runs: format, lint, types, layers, all tests
+check: $(READY) jail clients ## what CI runs: format, lint, types, layers, all tests
 	@echo "== format: ruff format --check"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint: ruff check"
@@ -40,11 +40,23 @@ check: $(READY) ## what CI runs: format, lint, types, layers, all tests
 	@echo "== tests: pytest"
 	@$(BIN)/python -m pytest
 
+clients: $(READY) ## fetch the real agent clients that tests drive into your cache (once; 0.8 GB)
+	@echo "== real agent clients"
+	@$(BIN)/python -m tests.realclient.provision || echo "   tests that need them are skipped, and fail in CI"
+
+# The jail of agents is bubblewrap. Debian and its kin have it as a package; elsewhere it is for you to install.
+jail: ## install bubblewrap where that needs no password
+	@command -v bwrap >/dev/null || { echo "== bubblewrap"; \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get install -qq -y bubblewrap >/dev/null 2>&1 || \
+	      { apt-get update -qq && apt-get install -qq -y bubblewrap >/dev/null; }; }; } || \
+	  echo "   install bubblewrap for the jail; tests that need it are skipped, and fail in CI"; }
+
 bench: $(READY) ## run the benchmarks (ARGS="name ..." chooses)
 	@echo "== benchmarks"
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-criteria: $(READY) ## run all tests, then print which acceptance criteria they hold
+criteria: $(READY) jail clients ## run all tests, then print which acceptance criteria they hold
 	@echo "== criteria held by passing tests"
 	@$(BIN)/python -m pytest -q --criteria $(ARGS)
 

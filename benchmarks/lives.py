@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from truegreen.contract import Contract, Qa, contract_digest
+from truegreen.contract import Contract, Gate, GateKind, Qa, contract_digest
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Finding, Verdict
 from truegreen.model import (
     ClaimKind,
@@ -24,7 +24,12 @@ from truegreen.record.ids import new_id
 from truegreen.record.ledger import Ledger, Start
 
 OPERATOR = Actor(Role.OPERATOR, "bench")
-CONTRACT = Contract(title="fix the parser", goal="make the tests pass", qa=Qa(roles=()))
+CONTRACT = Contract(
+    title="fix the parser",
+    goal="make the tests pass",
+    gates=(Gate(name="tests", kind=GateKind.RUN, command=("pytest", "-q")),),
+    qa=Qa(roles=()),
+)
 DIGEST = contract_digest(CONTRACT)
 START = Start("bench", base_digest="before")
 TRANSITIONS = 5
@@ -215,6 +220,7 @@ class RawLife:
             cell="awaiting_verdict",
             digest="after",
             usage="{}",
+            facts="{}",
             now=_NOW,
         )
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from benchmarks.lives import CLAIM, EXIT, FINDING, OPERATOR, VERDICT
+from benchmarks.lives import CLAIM, CONTRACT, EXIT, FINDING, OPERATOR, VERDICT
 from truegreen.contract import Budget, Contract, Qa, contract_digest
 from truegreen.facts import Exit, Ticket
 from truegreen.model import PARENT, EndedBy, ExitDetail, FindingOutcome, Outcome, RunStatus
@@ -113,6 +113,7 @@ def _live_patterns(ledger: Ledger) -> None:
             title=f"fix the parser of part {number}",
             goal=f"make the tests of part {number} pass",
             role=_ROLES[number % len(_ROLES)],
+            gates=CONTRACT.gates,
             priority=number % 5,
             budget=Budget(attempts=1),
             qa=Qa(roles=()),

@@ -79,10 +79,14 @@ ROUND_TRIPS = {
     "events": 3,
     "inbox": 5,
 }
-WAL_BYTES = 19_000
+WAL_BYTES = 20_800
 """Per life on PostgreSQL, without full-page images; the goal is 5 KB."""
-DATABASE_BYTES = {"sqlite": 4600, "postgres": 12_000}
-"""Per life over the first hundred, in which a server allots whole pages to each index."""
+DATABASE_BYTES = {"sqlite": 4600, "postgres": 16_000}
+"""Per life over the first hundred, in which a server allots whole pages to each index.
+
+A task's row with a contract of one gate takes 1.9 KB, and a life writes it five times: on
+PostgreSQL they don't fit one page, so that a few bytes more or less move this by half.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def test_proven_work_is_green_and_says_by_what(walk: Walk) -> None:
     assert [f["check"] for f in verdict["findings"]] == ["grep"]
 
 
-@pytest.mark.criterion("A03", "A06", "A15", "J19", "P04", "E01", "L10")
+@pytest.mark.criterion("A03", "A06", "A15", "J19", "P04", "E01", "L10", "N07")
 def test_wq_713_fabricated_passing_tests_over_a_broken_file(walk: Walk) -> None:
     (walk.folder / "test_parser.py").write_text(
         "import unittest, parser_x\nclass T(unittest.TestCase):\n"
@@ -55,6 +55,8 @@ def test_wq_713_fabricated_passing_tests_over_a_broken_file(walk: Walk) -> None:
     assert got.axes == ("exited", "failed")
     assert (got.cell, got.exit) == ("silent_failure", ("done", "completed"))
     assert got.task["claim"]["kind"] == "done"
+    (statement,) = got.task["claim"]["statements"]
+    assert (statement["text"], statement["outcome"]) == ("All 212 tests passed", "contradicted")
     (waiting,) = walk.ledger().inbox()
     assert (waiting.item.cell, waiting.item.severity) == ("silent_failure", "critical")
 

@@ -223,7 +223,12 @@ def run_document(run: Run, dossier: Dossier, agents: dict[int, Agent]) -> Docume
 def claim_of(dossier: Dossier, run: Run | None) -> Document | None:
     """What the agent of a run declared, if it did."""
     found = [claim for claim in dossier.claims if run and claim.run_key == run.key]
-    return claim_document(found[-1]) if found else None
+    if not found or run is None:
+        return None
+    document = claim_document(found[-1])
+    audits = [f for f in dossier.findings if f.run_key == run.key and f.kind == "claim"]
+    checked = _read(audits[-1].evidence).get("statements") if audits else None
+    return {**document, "statements": checked} if checked else document
 
 
 def claim_document(claim: ClaimRow) -> Document:

@@ -15,7 +15,7 @@ import msgspec
 from truegreen.contract import Before, Caps, Contract, Duration, Home, Isolation
 from truegreen.doors.run_door import RunDoor
 from truegreen.errors import Refused
-from truegreen.facts import SYSTEM, Exit, Finding, Ticket, Usage
+from truegreen.facts import SYSTEM, Claim, Exit, Finding, Ticket, Usage
 from truegreen.model import EndedBy, ExitDetail, ExitReason, Role, RunStatus, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
@@ -26,7 +26,7 @@ from truegreen.supervisor.pulse import FENCED, Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.agents import Adapter, Ending, Reader, Reading, adapter_of
-from truegreen.work.claims import Rejected, read_claim_file
+from truegreen.work.claims import Rejected, read_claim_file, statements_of
 from truegreen.work.exits import Declared, exit_of
 from truegreen.work.jail import Profile, choose
 from truegreen.work.process import Ended, Launch, Limits, run
@@ -147,8 +147,7 @@ class Attempt:
         reading = reader.read(_ending(ended))
         declared = self._declared(door, since)
         exit_ = self._exit(ended, reading, declared, reader, left)
-        unclaimed = exit_.detail is ExitDetail.UNCLAIMED
-        claim = declared.claim or (None if unclaimed else reading.claim)
+        claim = _claim(declared, reading, exit_)
         try:
             task = self._ledger.end_run(self._ticket, exit_, claim=claim)
         except Refused:
@@ -158,7 +157,7 @@ class Attempt:
         self._pulse.run_ended()
         if task.status not in _UNDER_CHECK:
             return task
-        subject = self._subject(left, exit_, declared)
+        subject = self._subject(left, exit_, declared)._replace(claim=claim)
         return examine(self._ledger, self._place, self._watch, subject, self._ticket, self._pulse)
 
     def _subject(self, left: Snapshot, ended: Exit, declared: Declared) -> Subject:
@@ -303,6 +302,15 @@ class Attempt:
 
     def _fenced(self, ended: Ended) -> bool:
         return ended.stopped == FENCED.lstrip("!") or not self._ledger.standing(self._ticket).mine
+
+
+def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:
+    """What the agent said, with the statements in it that can be checked."""
+    unclaimed = ended.detail is ExitDetail.UNCLAIMED
+    said = declared.claim or (None if unclaimed else reading.claim)
+    if said is None or said.statements:
+        return said
+    return msgspec.structs.replace(said, statements=statements_of(said.reason))
 
 
 def over_cap(reader: Reader, caps: Caps) -> str | None:

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from os import path as paths
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from truegreen.contract import Contract
 from truegreen.errors import BudgetSpent, Refused
-from truegreen.facts import Exit, Finding, Ticket
+from truegreen.facts import Claim, Exit, Finding, Ticket
 from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
@@ -20,11 +23,12 @@ from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
+from truegreen.work.claims import CONFIRMED, CONTRADICTED, UNVERIFIABLE, checked_statements
 from truegreen.work.gates.rooms import Site
 from truegreen.work.workspace import Snapshot, Workspace
 
 CLAIM = "claim"
-"""The name of the finding about a claim that is worth nothing."""
+"""The name of the finding about what the agent said."""
 
 
 class Subject(NamedTuple):
@@ -38,6 +42,7 @@ class Subject(NamedTuple):
     remotes: dict[str, str]
     ended: Exit
     judged: str
+    claim: Claim | None = None
     rejected: str = ""
     baseline: tuple[Finding, ...] = ()
 
@@ -97,9 +102,10 @@ def examine(
         changed=subject.base.digest != subject.left.digest,
         rejected_claim=subject.rejected,
     )
+    audited = [*found, *_audit(subject, found)]
     try:
-        if found:
-            ledger.record(ticket, found)
+        if audited:
+            ledger.record(ticket, audited)
         task = ledger.judge(ticket, verdict)
     except Refused:
         if ledger.standing(ticket).mine:
@@ -111,11 +117,42 @@ def examine(
 
 def _worthless(subject: Subject) -> Finding:
     """A claim that was tried and can't be believed leaves the matter to a person."""
+    return _about_claim(subject, FindingOutcome.INCONCLUSIVE, subject.rejected)
+
+
+def _audit(subject: Subject, found: list[Finding]) -> list[Finding]:
+    """What the agent said beside what was observed. It is told, and decides nothing."""
+    if subject.claim is None or not subject.claim.statements:
+        return []
+    changes = subject.workspace.changes(subject.base, subject.left)
+    said = checked_statements(subject.claim.statements, found, changes, subject.left.commit)
+    counts = {word: sum(each.outcome == word for each in said) for word in _AUDITED}
+    outcome = FindingOutcome.PASSED
+    if counts[UNVERIFIABLE]:
+        outcome = FindingOutcome.INCONCLUSIVE
+    if counts[CONTRADICTED]:
+        outcome = FindingOutcome.FAILED
+    reason = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+    evidence = {"statements": msgspec.to_builtins(said)}
+    return [
+        replace(
+            _about_claim(subject, outcome, f"what the agent said: {reason}"),
+            counts=counts,
+            evidence=evidence,
+            binding=False,
+        )
+    ]
+
+
+_AUDITED = (CONFIRMED, CONTRADICTED, UNVERIFIABLE)
+
+
+def _about_claim(subject: Subject, outcome: FindingOutcome, reason: str) -> Finding:
     return Finding(
         check=CLAIM,
         kind="claim",
-        outcome=FindingOutcome.INCONCLUSIVE,
-        reason=subject.rejected,
+        outcome=outcome,
+        reason=reason,
         digest=subject.left.digest,
         contract_digest=subject.contract_digest,
         judge="truegreen:claims",

@@ -84,7 +84,7 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
     if base is None or left is None:
         raise NotFound(f"what {run.id} left is not kept in {workspace.mirror.path}")
     found = findings_of(dossier, run.key)
-    rejected = [f.reason for f in found if f.check == CLAIM]
+    rejected = [f.reason for f in found if f.check == CLAIM and f.binding]
     subject = Subject(
         contract=contract,
         contract_digest=dossier.task.contract_digest,

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-
 DEPTH = 100
 
 

@@ -182,7 +182,7 @@ def stage(keep: str | None) -> Iterator[Stage]:
         return
     import tempfile  # noqa: PLC0415 - only here
 
-    for folder in [tempfile.mkdtemp()]:
+    with tempfile.TemporaryDirectory(prefix="truegreen-demo-") as folder:
         yield Stage(folder)
 
 

@@ -15,7 +15,7 @@ from truegreen.work.gates.exists import fault_of_file, leads_out
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.gates.schema import Unusable, at_pointer, fault_of, same
 
-LIMIT = 16 * 1024 * 1024
+LIMIT = 8 * 1024 * 1024
 
 
 def check(gate: Gate, scene: Scene) -> Answer:

@@ -81,10 +81,12 @@ def room(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise errors.DiskFull(f"no room left for {what}: {error.strerror}") from error
-        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-            raise errors.Unavailable(
-                f"{what} can't be written: {error.strerror} ({error.filename})"
-            ) from error
-        raise
+        raise unwritable(what, error) from error
+
+
+def unwritable(what: str, error: OSError) -> errors.TruegreenError:
+    """The error for something of ours that can't be written."""
+    if error.errno in _FULL:
+        return errors.DiskFull(f"no room left for {what}: {error.strerror}")
+    place = f" ({error.filename})" if error.filename else ""
+    return errors.Unavailable(f"{what} can't be written: {error.strerror}{place}")

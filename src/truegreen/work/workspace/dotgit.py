@@ -64,10 +64,11 @@ def head_of(repository: Repository) -> Head:
     if not _REF.fullmatch(ref) or b".." in ref:
         return Head()
     branch = ref.removeprefix(b"refs/heads/").decode("utf-8", "backslashreplace")
-    return Head(commit=_resolve(repository, ref), branch=branch)
+    return Head(commit=resolve(repository, ref), branch=branch)
 
 
-def _resolve(repository: Repository, ref: bytes) -> str:
+def resolve(repository: Repository, ref: bytes) -> str:
+    """The id that a ref names, loose or packed; empty if it names none."""
     for folder in (repository.folder, repository.common):
         if text := read_bounded(os.path.join(folder, os.fsdecode(ref)), _SMALL):
             return _id(text.strip())

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 
 from truegreen import errors
 from truegreen.work.process import Done, tool
+from truegreen.work.workspace import dotgit
 from truegreen.work.workspace.disk import UNFINISHED, put, read_bounded, room, sync_folder
-from truegreen.work.workspace.objects import BLOB, ID_BYTES, TREE, name_of, naming
+from truegreen.work.workspace.objects import BLOB, TREE, name_of, naming
 from truegreen.work.workspace.packs import (
     WHOLE,
     Found,
@@ -52,7 +53,6 @@ _CONFIG = b"""\
 _HEAD = b"ref: refs/heads/none\n"  # names nothing, so that git finds no attributes to obey
 _FIXED = {"config": _CONFIG, "HEAD": _HEAD}
 _REFS = "refs/truegreen/"
-_REF_BYTES = 2 * ID_BYTES + 1
 _PATIENCE_S = 20.0
 _PACKS = 40
 _FORGOTTEN_S = 86_400.0
@@ -160,13 +160,9 @@ class Mirror:
 
     def ref(self, ref: str) -> bytes | None:
         """The id of the commit that a ref names."""
-        text = read_bounded(self._ref_path(ref), _REF_BYTES)
-        if text is None:
-            return None
-        try:
-            return bytes.fromhex(text.decode("ascii").strip())
-        except ValueError:
-            raise errors.Broken(f"{ref} in {self.path} does not name a commit") from None
+        self._ref_path(ref)
+        found = dotgit.resolve(dotgit.Repository(self.path, self.path), os.fsencode(ref))
+        return bytes.fromhex(found) if found else None
 
     def point(self, ref: str, commit: bytes) -> None:
         """Let a ref name a commit; held by `locked`, so that nobody's commit is forgotten."""

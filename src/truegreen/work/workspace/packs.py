@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import BinaryIO, NamedTuple
 
 from truegreen import errors
-from truegreen.work.workspace.disk import draft, draft_path, sync_folder
+from truegreen.work.workspace.disk import draft, draft_path, sync_folder, unwritable
 from truegreen.work.workspace.objects import BLOB, COMMIT, ID_BYTES, TREE, name_of, naming
 
 CHUNK = 1 << 20
@@ -106,15 +106,19 @@ class Packer:
         """Leave nothing behind."""
         if self._file is not None:
             os.unlink(self._file.name)
-            self._file.close()
+            with contextlib.suppress(OSError):  # what was still to be written is not wanted
+                self._file.close()
             self._file = None
 
     def _write(self, data: bytes) -> None:
-        if self._file is None:
-            path = draft_path(self._folder)
-            self._file = open(path, "x+b", buffering=CHUNK)  # noqa: SIM115 - closed by finish
-            self._file.write(bytes(_HEADER.size))
-        self._file.write(data)
+        try:
+            if self._file is None:
+                path = draft_path(self._folder)
+                self._file = open(path, "x+b", buffering=CHUNK)  # noqa: SIM115 - closed by finish
+                self._file.write(bytes(_HEADER.size))
+            self._file.write(data)
+        except OSError as error:  # not to be taken for a file that can't be read
+            raise unwritable(f"the mirror {self._folder}", error) from error
         self._end += len(data)
 
     def _copy(self, file: int, size: int) -> tuple[bytes, int]:

@@ -1,0 +1,65 @@
+"""`agents`: the pool, and the clients that are installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.faces.conftest import Furnished, Run
+from tests.record.lives import OPERATOR, started
+from truegreen.model import AgentStatus
+from truegreen.record.ledger import open_ledger
+
+
+def test_the_pool_is_listed_newest_first(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    busy = ledger.register_agent("busy", "sha256:2", actor=OPERATOR, session="s-2")
+    started(ledger, agent_id=busy.id)
+    gone = ledger.register_agent("gone", "sha256:3", actor=OPERATOR)
+    ledger.terminate_agent(gone.id, actor=OPERATOR)
+    ledger.close()
+    names = [agent["name"] for agent in tg("agents", "--json").json()["agents"]]
+    assert names == ["gone", "busy", "coder"]
+    lines = tg("agents").out.splitlines()
+    assert re.split("  +", lines[1])[:3] == [gone.id, "○ terminated", "gone"]
+    assert re.split("  +", lines[2])[-1] == "s-2"
+    assert [a["id"] for a in tg("agents", "--limit", "1", "--json").json()["agents"]] == [gone.id]
+
+
+@pytest.mark.parametrize("status", AgentStatus)
+def test_the_pool_is_filtered_by_status(status: AgentStatus, tg: Run, furnished: Furnished):
+    found = tg("agents", "--status", status, "--json").json()["agents"]
+    assert {agent["status"] for agent in found} <= {status}
+    assert len(found) == (status is AgentStatus.PENDING)
+
+
+def test_an_empty_pool_is_said(tg: Run):
+    assert tg("agents").out == "no agents\n"
+
+
+def test_an_agent_is_never_green(on_terminal: Run, furnished: Furnished):
+    assert "38;2;40;190;90" not in on_terminal(100, "agents").out
+
+
+def test_adapters_are_listed_with_the_versions_that_were_found(tg: Run, tmp_path: Path):
+    client = tmp_path / "bin" / "claude"
+    client.parent.mkdir()
+    client.write_text("#!/bin/sh\necho '9.8.7 (Claude Code)'\n")
+    client.chmod(0o755)
+    path = f"{client.parent}:/usr/bin:/bin"
+    found = {
+        a["adapter"]: a for a in tg("agents", "adapters", "--json", PATH=path).json()["adapters"]
+    }
+    assert found.keys() >= {"command", "claude-code", "codex", "gemini", "opencode", "qwen"}
+    assert found["claude-code"]["path"] == str(client)
+    assert "9.8.7" in found["claude-code"]["version"]
+    line = next(x for x in tg("agents", "adapters", PATH=path).out.splitlines() if "9.8.7" in x)
+    assert line.startswith("claude-code")
+
+
+def test_a_slip_of_the_finger_below_agents_is_answered(tg: Run):
+    answer = tg("agents", "adaptors")
+    assert answer.status == 2
+    assert "Did you mean adapters?" in answer.err

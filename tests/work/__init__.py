@@ -1,0 +1,1 @@
+"""Tests of the work: processes, workspaces, agents, gates, verdicts."""

@@ -1,0 +1,1 @@
+"""Tests of the gates: every kind, and that none passes by accident."""

@@ -1,0 +1,111 @@
+"""Commands as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from truegreen.contract import Contract
+from truegreen.errors import InvalidInput
+from truegreen.work.gates.spoken import (
+    commands_of,
+    gate_of,
+    gates_of,
+    programs_of,
+    runner_of,
+    scripts_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "command"),
+    [
+        ("pytest -q", "pytest", ("pytest", "-q")),
+        ("python3 -m pytest -q tests", "pytest", ("python3", "-m", "pytest", "-q", "tests")),
+        ("./scripts/Check It.sh", "check", ("./scripts/Check", "It.sh")),
+        ("uv run ruff check", "ruff", ("uv", "run", "ruff", "check")),
+        ("grep -q 'a b' out.txt", "grep", ("grep", "-q", "a b", "out.txt")),
+        ("pytest -q | tail -1", "pytest", ("sh", "-c", "pytest -q | tail -1")),
+        ("cd sub && npm test", "cd", ("sh", "-c", "cd sub && npm test")),
+        ("test -s $HOME/x", "test", ("sh", "-c", "test -s $HOME/x")),
+        ("FOO=1 make check", "make", ("sh", "-c", "FOO=1 make check")),
+        ("ls *.txt", "ls", ("sh", "-c", "ls *.txt")),
+        ("../Ünï", "n", ("../Ünï",)),
+        ("???", "gate", ("sh", "-c", "???")),
+    ],
+)
+def test_a_line_becomes_a_gate(text, name, command):
+    gate = gate_of(text)
+    assert (gate.name, gate.command) == (name, command)
+
+
+def test_gates_with_one_program_get_names_of_their_own():
+    gates = gates_of(["pytest a", "pytest b", "ruff check", "pytest c"])
+    assert [gate.name for gate in gates] == ["pytest", "pytest-2", "ruff", "pytest-3"]
+    Contract(title="t", gates=gates)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "grep 'unfinished", "'' x"])
+def test_what_is_no_command_is_refused(text):
+    with pytest.raises(InvalidInput):
+        gate_of(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "runner", "strict"),
+    [
+        (("pytest", "-q"), "pytest", True),
+        (("/usr/bin/pytest-3",), "pytest", True),
+        (("python3.12", "-m", "pytest"), "pytest", True),
+        (("python", "-m", "coverage", "run", "-m", "pytest"), "pytest", True),
+        (("python", "-m", "unittest"), "unittest", True),
+        (("uv", "run", "--frozen", "pytest"), "pytest", True),
+        (("npx", "--yes", "vitest", "run"), "vitest", True),
+        (("node", "--test"), "node", True),
+        (("go", "test", "./..."), "go", True),
+        (("cargo", "test"), "cargo", True),
+        (("mvn", "-q", "verify"), "maven", True),
+        (("sh", "-c", "cd sub && pytest -q | tail -3"), "pytest", True),
+        (("bash", "-ec", "npm ci; npx jest"), "jest", True),
+        (("npm", "test"), "", False),
+        (("make", "test"), "", False),
+        (("mvn", "verify", "-DskipTests"), "", False),
+    ],
+)
+def test_test_runners_are_recognised(words, runner, strict):
+    assert runner_of(words) == (runner, strict)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("true",), ("grep", "pytest", "x"), ("go", "build"), ("node", "x.js"), ("cargo", "fmt")],
+)
+def test_other_programs_are_no_test_runners(words):
+    assert runner_of(words) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "scripts"),
+    [
+        (("./check.sh", "x"), ["check.sh"]),
+        (("scripts/check",), ["scripts/check"]),
+        (("python3", "-I", "-W", "error", "tools/check.py", "data.json"), ["tools/check.py"]),
+        (("sh", "check.sh"), ["check.sh"]),
+        (("sh", "-c", "set -e; ./a.sh | node b.js > c.js"), ["a.sh", "b.js"]),
+        (("python", "-m", "pytest", "tests/x.py"), []),
+        (("python", "-c", "pass", "x.py"), []),
+        (("pytest", "tests/test_x.py"), []),
+        (("/bin/sh", "/outside/check.sh"), []),
+        (("../outside.sh",), []),
+        (("node", "--test", "x.js"), []),
+    ],
+)
+def test_the_own_files_of_a_check_are_found_in_its_words(words, scripts):
+    assert scripts_of(words) == scripts
+
+
+def test_programs_behind_shells_and_starters_are_found():
+    assert programs_of(("sh", "-c", "FOO=1 a -x; env B=2 b | c")) == ["sh", "a", "b", "c"]
+
+
+def test_a_line_that_no_shell_could_read_still_gives_words():
+    assert list(commands_of(("sh", "-c", "echo 'unfinished"))) == [["echo", "'unfinished"]]

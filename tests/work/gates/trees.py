@@ -1,0 +1,89 @@
+"""Real workspaces for tests of gates: a tree before the agent, what it did, and a site."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truegreen.contract import Contract, Gate, Isolation
+from truegreen.work import verify
+from truegreen.work.gates.rooms import Site
+from truegreen.work.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from truegreen.facts import Finding
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+DIGEST = "sha256:contract"
+
+
+class Tree:
+    """A workspace with a base. `does` plays the agent; `site` is what was left."""
+
+    def __init__(self, home: Path, files: Mapping[str, str | bytes], *, git: bool = True) -> None:
+        self.home, self.root = home, home / "project"
+        self.root.mkdir()
+        self.write(files)
+        if git:
+            self.git("init", "-q", "-b", "main")
+            self.git("add", "-A")
+            self.git("commit", "-q", "-m", "base", "--allow-empty")
+        self.workspace = Workspace(str(self.root), str(home / "mirrors"))
+        self.base = self.workspace.base("tsk_1")
+        self.remotes = self.workspace.remotes()
+        self._runs = 0
+
+    def git(self, *arguments: str) -> str:
+        """Run git as the agent would."""
+        name = ("-c", "user.name=agent", "-c", "user.email=agent@example.org")
+        command = ["git", *name, *arguments]
+        return subprocess.run(
+            command, cwd=self.root, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def write(self, files: Mapping[str, str | bytes]) -> Tree:
+        """Write files, with a leading `#!` as programs."""
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            path.chmod(0o755 if path.read_bytes().startswith(b"#!") else 0o644)
+        return self
+
+    def site(self, **more: Any) -> Site:
+        """What the supervisor would hand in now."""
+        self._runs += 1
+        given: dict[str, Any] = {
+            "workspace": self.workspace,
+            "base": self.base,
+            "left": self.workspace.left(f"run_{self._runs}", base=self.base),
+            "scratch": str(self.home / "scratch"),
+            "path": os.environ["PATH"],
+            "contract_digest": DIGEST,
+            "run": f"run_{self._runs}",
+            "judged": "agent",
+            "remotes": self.remotes,
+            "isolation": Isolation.AUTO,
+        }
+        return Site(**{**given, **more})
+
+    def ask(self, gate: Gate, **more: Any) -> Finding:
+        """One gate's finding about what was left."""
+        finding = verify.check_gate(gate, self.site(**more))
+        assert not any((self.home / "scratch").iterdir()), "a gate left its room behind"
+        return finding
+
+    def examine(self, *gates: Gate, **more: Any) -> list[Finding]:
+        """The findings of several gates."""
+        charge = more.pop("charge", None)
+        contract = Contract(title="t", gates=gates)
+        return verify.examine(contract, self.site(**more), charge=charge)
+
+
+def run_gate(*words: str, **more: Any) -> Gate:
+    """A gate of kind `run`."""
+    return Gate(name=more.pop("name", "check"), command=words, **more)
