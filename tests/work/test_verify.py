@@ -102,7 +102,6 @@ def test_a_missing_baseline_is_made_up_for(tree):
     assert (after.phase, after.outcome, after.before) == (Phase.AFTER, PASSED, FAILED)
 
 
-@pytest.mark.criterion("E15")
 def test_a_gate_that_can_not_tell_before_from_after_is_marked(tree):
     tree.write({"b.txt": "x\n"})
     _, after = tree.examine(run_gate("true", name="idle", before=Before.FAIL))

@@ -248,7 +248,6 @@ class Attempt:
             hidden=self._place.hidden,
             bound=(self._files.inside, *([home] if home else [])),
             network=contract.network,
-            readonly_root=bool(contract.writable),
             private_home=home,
         )
 

@@ -69,6 +69,7 @@ class Child(Protocol):
     account: Account
     pid: int
     pidfd: int
+    identity: Identity | None
     status: int | None
     isolation: Isolation
 
@@ -97,13 +98,13 @@ class Guarded:
     def __init__(self, pid: int, orders: int, status: int, isolation: Isolation, tag: str) -> None:
         self.account = Account()
         self.pid = pid
-        self.pidfd = os.pidfd_open(pid)
+        self.pidfd = handle_of(pid)
         self.isolation = isolation
         self.status: int | None = status
         self._orders: int | None = orders
         self._tag = tag
         self._heard = b""
-        self._identity = Identity.of(pid)
+        self.identity = Identity.of(pid)
         os.set_blocking(status, False)
         os.set_blocking(orders, False)
 
@@ -164,7 +165,7 @@ class Guarded:
 
     def force(self) -> None:
         """The guard does not obey: kill the tree from outside, and the guard with it."""
-        found, left = silence(lambda: family(self._tag, self._identity), groups=False)
+        found, left = silence(lambda: family(self._tag, self.identity), groups=False)
         self._add([entry for entry in found if entry.pid != self.pid])
         self.account.left = [entry.pid for entry in left]
 
@@ -185,7 +186,8 @@ class Group:
     def __init__(self, pid: int, tag: str) -> None:
         self.account = Account()
         self.account.pid = self.pid = pid
-        self.pidfd = os.pidfd_open(pid)
+        self.pidfd = handle_of(pid)
+        self.identity = Identity.of(pid)
         self._tag = tag
 
     def ask(self) -> None:
@@ -231,6 +233,16 @@ class Group:
     def close(self) -> None:
         """Close the handle."""
         os.close(self.pidfd)
+
+
+def handle_of(pid: int) -> int:
+    """A file that becomes readable when a child of ours has ended."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:  # over already, and SIGCHLD is ignored here
+        reads, writes = os.pipe()
+        os.close(writes)
+        return reads
 
 
 def _bury(pid: int) -> None:

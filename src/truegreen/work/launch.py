@@ -79,12 +79,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
     """The errno's name, and a sentence with what to do next."""
     program = launch.argv[0]
-    if (
-        step == "exec"
-        and number == errno.EACCES
-        and os.path.isdir(os.path.join(launch.cwd, program))
-    ):
-        number = errno.EISDIR
+    if step == "exec" and "/" in program:
+        number = _closer(number, os.path.join(launch.cwd, program))
     name = errno.errorcode.get(number, str(number))
     if step == "cwd":
         return name, _about_cwd(number, launch.cwd)
@@ -105,6 +101,15 @@ def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
         errno.ETXTBSY: f"{program!r} is open for writing: try again when it is written",
     }.get(number, f"{program!r} can't be started: {os.strerror(number)}")
     return name, sentence
+
+
+def _closer(number: int, place: str) -> int:
+    """The kernel says the same of a missing program and of a missing interpreter."""
+    if number == errno.EACCES and os.path.isdir(place):
+        return errno.EISDIR
+    if number == errno.ENOENT and os.path.lexists(place):
+        return errno.ELIBACC
+    return number
 
 
 def _about_cwd(number: int, cwd: str) -> str:

@@ -26,7 +26,7 @@ from msgspec import structs
 from truegreen.contract.terms import Isolation
 from truegreen.errors import Broken, DiskFull, Unavailable
 from truegreen.work import jail, shim
-from truegreen.work.child import Child, Group, Guarded
+from truegreen.work.child import Child, Group, Guarded, handle_of
 from truegreen.work.launch import LOG_BYTES, Ended, Launch, Limits, launch_error
 from truegreen.work.pump import LINE_BYTES, Output, Pump
 from truegreen.work.redact import Redactor
@@ -44,6 +44,7 @@ __all__ = [
     "Output",
     "Sweep",
     "Swept",
+    "launch_error",
     "me",
     "run",
     "spawn_detached",
@@ -381,7 +382,7 @@ def _start_tool(
 
 def _listen(pid: int, said: dict[int, bytearray], deadline: float, limit: int) -> bool:
     """Read until the process has ended and its pipes are silent; True when it took too long."""
-    pidfd = os.pidfd_open(pid)
+    pidfd = handle_of(pid)
     try:
         poller = select.poll()
         for handle in (*said, pidfd):

@@ -392,7 +392,7 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
             os.execve(place, argv, env)  # noqa: S606 - that is what it is for
         except (FileNotFoundError, NotADirectoryError):
             if os.path.lexists(place):
-                worst = OSError(80, "")  # ELIBACC: it is there, what should read it is not
+                worst = OSError(79, "")  # ELIBACC: it is there, what should read it is not
         except PermissionError as error:
             worst = OSError(21, "") if os.path.isdir(place) else error
         except OSError as error:

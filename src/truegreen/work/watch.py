@@ -101,8 +101,11 @@ class Watch:
     def follow(self) -> bool:
         """Until the tree is gone; whether that is known. On any exception the tree dies first."""
         try:
+            self._tell_start()
             while not self._over:
                 self._turn()
+            self._child.hear()
+            self._tell_start()
         except BaseException:
             self._kill_at_once()
             raise
@@ -126,8 +129,14 @@ class Watch:
                 self._over = True
             elif not self._child.hear():
                 self._poller.unregister(handle)
+        self._tell_start()
         if not self._over:
             self._look(time.monotonic())
+
+    def _tell_start(self) -> None:
+        if self._started and self._child.account.pid and self._child.identity:
+            tell, self._started = self._started, None
+            tell(self._child.identity)
 
     def _read(self, handle: int) -> int:
         """Pump once; gives how much there was."""
@@ -157,11 +166,6 @@ class Watch:
 
     def _look(self, now: float) -> None:
         account = self._child.account
-        if account.pid and self._started:
-            tell, self._started = self._started, None
-            identity = Identity.of(self._child.pid)
-            if identity:
-                tell(identity)
         if account.ended and self._step == _RUNS and self._patience == _NEVER:
             self._patience = now + SETTLE + KILL_BOUND + ANSWER_SECONDS
         if any(pump.trouble for pump in self._streams.values()):

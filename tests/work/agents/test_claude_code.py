@@ -202,6 +202,7 @@ def test_a_connector_that_the_work_needs_must_be_connected(server, wanted, expec
     [
         ({"terminal_reason": "tool_deferred", "result": ""}, "permission_denied"),
         ({"terminal_reason": "tool_deferred_unavailable"}, "permission_denied"),
+        ({"terminal_reason": None, "stop_reason": "tool_deferred"}, "permission_denied"),
         ({"terminal_reason": "hook_stopped", "result": ""}, "permission_denied"),
         ({"terminal_reason": "stop_hook_prevented"}, "permission_denied"),
         ({"num_turns": 0, "terminal_reason": None}, "permission_denied"),
@@ -230,6 +231,28 @@ def test_a_refusal_that_was_got_over_is_none():
     noted = event("system", subtype="model_refusal_fallback")
     lines = [INIT, noted, says("fine after all"), result("fine after all", safety_stops=1)]
     assert detail(CLAUDE, lines) == "completed"
+
+
+def test_a_failure_after_a_refusal_that_was_got_over_is_a_failure():
+    noted = event("system", subtype="model_refusal_fallback")
+    ended = result("API Error: 500", is_error=True, api_error_status=500)
+    lines = [INIT, noted, says("going on"), failure("server_error"), ended]
+    assert detail(CLAUDE, lines, code=1) == "provider_error"
+    assert detail(CLAUDE, [INIT, noted, failure("unknown"), ended], code=1) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("API Error: Server error mid-response. It may be incomplete.", "rate_limited"),
+        ("API Error: Connection closed mid-response. It may be incomplete.", "provider_error"),
+        ("API Error: Connection refused (ECONNREFUSED)", "provider_error"),
+        ("API Error: Request timed out.", "provider_error"),
+    ],
+)
+def test_a_provider_that_breaks_off_is_overloaded_and_a_line_that_does_is_not(said, expected):
+    lines = [INIT, says("half"), failure("server_error"), result(said, is_error=True)]
+    assert detail(CLAUDE, lines, code=1) == expected
 
 
 def test_a_refusal_in_prose_is_a_claim_that_the_gates_must_judge():

@@ -137,7 +137,7 @@ words = st.recursive(
     lambda parts: (
         st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=8), parts, max_size=4)
     ),
-    max_leaves=8,
+    max_leaves=4,
 )
 FIELDS = (
     *("type", "subtype", "message", "content", "item", "part", "state", "error", "result"),
@@ -152,7 +152,7 @@ TYPES = (
 events = st.builds(
     lambda kind, rest: json.dumps({**rest, "type": kind}).encode(),
     st.sampled_from(TYPES),
-    st.dictionaries(st.sampled_from(FIELDS), words, max_size=6),
+    st.dictionaries(st.sampled_from(FIELDS), words, max_size=4),
 )
 lines = st.one_of(
     events,
@@ -173,7 +173,7 @@ endings = st.builds(
 @pytest.mark.criterion("B23", "N06")
 @given(
     name=st.sampled_from(sorted({*CLIENTS.values()})),
-    noise=st.lists(lines, max_size=12),
+    noise=st.lists(lines, max_size=8),
     ending=endings,
 )
 def test_noise_never_raises_and_never_ends_well(name, noise, ending):

@@ -134,7 +134,6 @@ def test_a_document_that_does_not_is_red_with_the_reason(tmp_path, text, more, r
     assert reason in found.reason
 
 
-@pytest.mark.criterion("A16")
 def test_a_nightly_triage_that_triaged_nothing_is_red(tree):
     report = {"task_status": "succeeded", "reason": "connector missing", "issues_triaged": 0}
     tree.write({"task-status.json": json.dumps(report)})

@@ -54,7 +54,7 @@ def build(root: Path, tree: dict[bytes, tuple[str, bytes]]) -> None:
                 with open(place, "wb") as file:
                     file.write(data)
                 os.chmod(place, 0o755 if kind == "program" else 0o644)
-        except (FileExistsError, NotADirectoryError, FileNotFoundError):
+        except OSError:  # a link to itself, a file in the way
             continue
 
 

@@ -210,6 +210,7 @@ def _scene_document(played: Played) -> Document:
         "exit_code": played.exit_code,
         "single_axis": played.light,
         "claim": played.claim,
+        "contradictions": played.contradictions,
         "why": _why(played),
         "seconds": round(played.seconds, 2),
     }
@@ -241,7 +242,8 @@ def _draw_scene(paper: Paper, number: int, played: Played) -> None:
     blank = " " * _NUMBER_ROOM
     if not narrow:
         paper.hanging([blank], Ink(f"reported: {scene.source}", "dim"))
-    paper.hanging([blank], _why(played))
+    for line in (_why(played), *played.contradictions):
+        paper.hanging([blank], line)
     if not played.as_expected:
         paper.hanging([blank], Ink(f"not as expected: {_differences(played)}", _WRONG))
 

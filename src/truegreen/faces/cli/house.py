@@ -25,6 +25,7 @@ from truegreen.model import Light
 from truegreen.record import migrate as migration
 from truegreen.record.doctor import Ailment, examine
 from truegreen.record.ledger import Ledger
+from truegreen.work.jail import probe
 
 _SICK = 5
 _PATH_BYTES = 4096
@@ -77,9 +78,12 @@ def _diagnosed(frame: Frame) -> Diagnosis:
         "state_dir": config.state_dir,
         "anchor": anchor_path(config),
     }
+    here = probe()
+    settings["isolation"] = "jail" if here.jail else "reaper" if here.reaper else "none"
+    warnings = config.warnings if here.jail else (*config.warnings, f"no jail: {here.why}")
     if is_missing(config):
         missing = Ailment("missing", f"there is no store at {store_file(config)} yet", _MIGRATE)
-        return Diagnosis(settings, None, [missing], config.warnings)
+        return Diagnosis(settings, None, [missing], warnings)
     schema = None
     try:
         with _as_found(config) as ledger:
@@ -89,7 +93,7 @@ def _diagnosed(frame: Frame) -> Diagnosis:
             ailments = _schema_ailments(state) or examine(ledger)
     except TruegreenError as error:
         ailments = [_ailment(error, "check the address, the server and the permissions")]
-    return Diagnosis(settings, schema, ailments, config.warnings)
+    return Diagnosis(settings, schema, ailments, warnings)
 
 
 def _schema_ailments(state: migration.State) -> list[Ailment]:

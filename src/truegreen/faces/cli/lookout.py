@@ -17,16 +17,15 @@ _RECOVER_SECONDS = 1.0
 
 
 class Lookout:
-    """Looks again and again; `recovered` are the tasks that were taken from dead supervisors."""
+    """Looks again and again, until something is so."""
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         self._config = config
         self._ledger = ledger
         self._next = 0.0
-        self.recovered: set[str] = set()
 
     def until(self, is_over: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait until something is so; says whether it came to be in time."""
+        """Wait for it; says whether it came to be in time."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while not is_over():
             if deadline is not None and time.monotonic() >= deadline:
@@ -40,5 +39,5 @@ class Lookout:
             return
         from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - only who waits needs it
 
-        self.recovered.update(recover(self._ledger, place_of(self._config)))
+        recover(self._ledger, place_of(self._config))
         self._next = time.monotonic() + _RECOVER_SECONDS

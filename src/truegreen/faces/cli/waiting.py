@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import NamedTuple
+
 import click
 
 from truegreen.contract import parse_duration
@@ -18,14 +21,17 @@ from truegreen.faces.cli.outcome import (
     worst,
 )
 from truegreen.faces.cli.paper import Ink, Paper
-from truegreen.model import TaskStatus
+from truegreen.model import Cell, ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.lifecycle import SETTLED
+from truegreen.record.rows import Task
 
 _OVER = SETTLED | {TaskStatus.NEEDS_REVIEW, TaskStatus.AWAITING_APPROVAL}
 """Nothing more happens here, or not before a person has done something."""
 
 _LONGEST_SECONDS = 1e9
+_ORPHAN_SECONDS = 3.0
+"""How long another supervisor has to take over a task whose own was killed."""
 
 
 def _patience(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
@@ -59,42 +65,48 @@ def wait(frame: Frame, tasks: tuple[str, ...], timeout: float | None) -> int:
     config = frame.load()
     with frame.ledger() as ledger:
         ids = list(dict.fromkeys(ledger.find("tsk", task) for task in tasks))
-        lookout = Lookout(config, ledger)
-        watched = Watched(ledger, ids, lookout, quiet=frame.json)
-        lookout.until(watched.are_over, timeout)
+        watched = Watched(ledger, ids, quiet=frame.json)
+        Lookout(config, ledger).until(watched.are_over, timeout)
         dossiers = [ledger.dossier(task) for task in ids]
         documents = [whole(ledger, dossier) for dossier in dossiers]
     document = documents[0] if len(documents) == 1 else {"tasks": documents}
     frame.give(document, lambda paper: _draw(paper, dossiers))
-    return worst(_status(dossier, lookout) for dossier in dossiers)
+    return worst(watched.status(dossier) for dossier in dossiers)
 
 
 class Watched:
     """Tasks that are waited for; each change of one is a line on standard error."""
 
-    def __init__(self, ledger: Ledger, ids: list[str], lookout: Lookout, *, quiet: bool) -> None:
+    def __init__(self, ledger: Ledger, ids: list[str], *, quiet: bool) -> None:
         self._ledger = ledger
-        self._open = dict.fromkeys(ids, -1)
-        self._lookout = lookout
+        self._open = dict.fromkeys(ids, _Seen(-1, 0.0))
         self._quiet = quiet
         self._waited = False
+        self._orphans: set[str] = set()
 
     def are_over(self) -> bool:
         """Whether there is nothing left to wait for."""
         for task_id, seen in list(self._open.items()):
             dossier = self._ledger.dossier(task_id)
-            over = _is_over(dossier, self._lookout)
-            # What was over before anybody waited is said by the answer alone.
-            if dossier.task.revision != seen and not (over and not self._waited):
+            if dossier.task.revision != seen.revision:
+                self._open[task_id] = _Seen(dossier.task.revision, time.monotonic())
                 self._tell(dossier)
-            self._open[task_id] = dossier.task.revision
-            if over:
+            elif _is_orphan(dossier.task) and time.monotonic() - seen.since > _ORPHAN_SECONDS:
+                self._orphans.add(task_id)
+            if dossier.task.status in _OVER or task_id in self._orphans:
                 del self._open[task_id]
         self._waited = True
         return not self._open
 
+    def status(self, dossier: Dossier) -> int:
+        """The exit status for one of them, which may have been waited for in vain."""
+        if dossier.task.id in self._orphans:
+            return INFRASTRUCTURE
+        return exit_status(dossier) if dossier.task.status in _OVER else DEFERRED
+
     def _tell(self, dossier: Dossier) -> None:
-        if self._quiet:
+        # What was over before anybody waited is said by the answer alone.
+        if self._quiet or (dossier.task.status in _OVER and not self._waited):
             return
         look = task_look(dossier.task.status)
         run = dossier.runs[-1] if dossier.runs else None
@@ -102,20 +114,17 @@ class Watched:
         click.echo(clean(words), err=True)
 
 
-def _is_over(dossier: Dossier, lookout: Lookout) -> bool:
-    return dossier.task.status in _OVER or _is_orphaned(dossier, lookout)
+class _Seen(NamedTuple):
+    """How a task was seen last, and since when."""
+
+    revision: int
+    since: float
 
 
-def _is_orphaned(dossier: Dossier, lookout: Lookout) -> bool:
-    """Queued again because its supervisor had died: nobody here will carry it out."""
-    task = dossier.task
-    return task.status is TaskStatus.QUEUED and task.id in lookout.recovered
-
-
-def _status(dossier: Dossier, lookout: Lookout) -> int:
-    if _is_orphaned(dossier, lookout):
-        return INFRASTRUCTURE
-    return exit_status(dossier) if dossier.task.status in _OVER else DEFERRED
+def _is_orphan(task: Task) -> bool:
+    """Queued again because its supervisor was killed; where none is left, nobody carries it out."""
+    killed = task.exit_detail is ExitDetail.SUPERVISOR_CRASHED and task.cell is Cell.OUTAGE
+    return killed and task.status is TaskStatus.QUEUED
 
 
 def _draw(paper: Paper, dossiers: list[Dossier]) -> None:

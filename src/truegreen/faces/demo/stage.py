@@ -21,6 +21,7 @@ from truegreen.config import Config
 from truegreen.contract import Budget, Caps, ConfigFile, Contract, parse_duration
 from truegreen.errors import InvalidInput
 from truegreen.faces.demo.scenes import Expected, Scene
+from truegreen.faces.documents import claim_of
 from truegreen.model import Light, Move, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.supervisor import Supervisor, Watch
@@ -57,7 +58,7 @@ class Played(NamedTuple):
             task.cell,
             len(runs),
             task.rescued,
-            self._contradicted(),
+            len(self.contradictions),
             self.overstepped,
         )
 
@@ -101,11 +102,16 @@ class Played(NamedTuple):
         """What the agent said about its work in the end."""
         return self.dossier.claims[-1].reason if self.dossier.claims else ""
 
-    def _contradicted(self) -> int:
-        latest = self.dossier.runs[-1].key if self.dossier.runs else None
-        texts = [claim.statements for claim in self.dossier.claims if claim.run_key == latest]
-        said = [statement for text in texts for statement in msgspec.json.decode(text)]
-        return sum(statement.get("outcome") == _CONTRADICTED for statement in said)
+    @property
+    def contradictions(self) -> list[str]:
+        """What it said, beside what was observed, where the two differ."""
+        runs = self.dossier.runs
+        claim = claim_of(self.dossier, runs[-1] if runs else None)
+        return [
+            f"claimed «{statement['text']}», observed {statement['observed']}"
+            for statement in (claim["statements"] if claim else ())
+            if statement["outcome"] == _CONTRADICTED
+        ]
 
 
 class Stage:

@@ -1,4 +1,7 @@
-"""The gate kind `diff`: something changed, only where it may, never where it must not."""
+"""The gate kind `diff`: something changed, only where it may, never where it must not.
+
+Compares two snapshots of our own; whether the agent committed anything makes no difference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The gate kind `exists`: files that must be there, and not be empty."""
+"""The gate kind `exists`: files that must be there, and not be empty.
+
+Looks at the copy only; what git ignores is no part of it, and the reason says so.
+"""
 
 from __future__ import annotations
 

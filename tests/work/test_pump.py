@@ -1,0 +1,99 @@
+"""Whatever comes out of a command, memory stays bounded and the account of it is true."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.work.running import launch
+from truegreen.work.process import LINE_BYTES, Output, run
+from truegreen.work.pump import ENDS, Lines, Pump
+from truegreen.work.redact import Redactor
+
+
+def pumped(path: str, pieces: list[bytes], cap: int = 1 << 30) -> tuple[Output, list[bytes]]:
+    lines: list[bytes] = []
+    pump = Pump(path, cap, Redactor(), lines.append)
+    for piece in pieces:
+        pump.take(piece)
+    return pump.finish(), lines
+
+
+@given(pieces=st.lists(st.binary(max_size=50) | st.sampled_from([b"\n", b"\n\n", b"a"])))
+def test_lines_are_those_of_the_whole_text(pieces: list[bytes]):
+    text = b"".join(pieces)
+    output, lines = pumped("", pieces)
+    whole = text.split(b"\n")
+    assert lines == (whole if whole[-1] else whole[:-1])
+    assert (output.size, output.head, output.tail) == (len(text), text, text)
+    assert output.sha256 == hashlib.sha256(text).hexdigest()
+
+
+@pytest.mark.parametrize("cap", [0, 1, 9, 10, 11])
+def test_the_file_has_no_more_than_its_cap(tmp_path: Path, cap: int):
+    output, _ = pumped(str(tmp_path / "log"), [b"01234", b"56789"], cap)
+    stored = min(cap, 10)
+    assert (tmp_path / "log").read_bytes() == b"0123456789"[:stored]
+    assert (output.size, output.stored, output.truncated) == (10, stored, cap < 10)
+
+
+def test_head_and_tail_are_the_first_and_last_quarter_of_a_mebibyte():
+    pieces = [os.urandom(100_003) for _ in range(40)]
+    output, _ = pumped("", pieces)
+    text = b"".join(pieces)
+    assert (output.head, output.tail) == (text[:ENDS], text[-ENDS:])
+
+
+def test_a_long_line_is_cut_at_a_known_length_and_the_next_one_is_whole():
+    lines: list[bytes] = []
+    taker = Lines(lines.append)
+    for _ in range(20):
+        taker.take(b"x" * 1_000_000)
+    taker.take(b"\nnext\n")
+    taker.finish()
+    assert [len(line) for line in lines] == [LINE_BYTES, 4]
+
+
+@pytest.mark.criterion("H15")
+@pytest.mark.parametrize("shape", ["lines", "one line", "noise"])
+def test_a_flood_takes_little_memory(tmp_path: Path, shape: str):
+    """In a process of its own, so that its peak is the flood's."""
+    script = """
+import resource, sys
+from pathlib import Path
+from tests.work.running import launch
+from truegreen.work.process import run
+run(launch(Path("/"), "true"))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+count = 0
+def line(text):
+    global count
+    count += 1
+ended = run(launch(Path("/"), sys.executable, "-c", sys.argv[1],
+                   stdout_path=sys.argv[2], log_bytes=1 << 20), line=line)
+out = ended.stdout
+print(out.size, out.stored, out.truncated, count, ended.code)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    chunk = {
+        "lines": 'b\'{"type": "text"}\\n\' * 3856',
+        "one line": "b'x' * 65552",
+        "noise": "bytes(range(256)) * 256 + b'\\xff' * 16",
+    }[shape]
+    flood = f"import os\nfor _ in range(2000):\n  left = memoryview({chunk})\n"
+    flood += "  while left: left = left[os.write(1, left):]\n"
+    done = run(launch(Path.cwd(), sys.executable, "-c", script, flood, str(tmp_path / "log")))
+    told, grown = done.stdout.head.decode().splitlines()
+    size, stored, truncated, count, code = told.split()
+    assert (size, stored, truncated, code) == ("131104000", "1048576", "True", "0")
+    assert int(count) == {"lines": 3856 * 2000, "one line": 1, "noise": 256 * 2000 + 1}[shape]
+    assert int(grown) < 64 * 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20
+    assert sys.executable
