@@ -32,14 +32,17 @@ from truegreen.model import CELLS, Cell, ExitDetail, Light, Outcome, Role, TaskS
 from truegreen.record.ledger import Ledger
 from truegreen.record.lifecycle import allowed
 
-COMMAND_OF = {
-    "approve": "resume",
-    "reject": "block",
-    "unblock": "unblock",
-    "retry": "reopen",
-    "cancel": "cancel",
-    "terminate": "terminate",
+EDGES_OF = {
+    "attempt": {"start"},
+    "approve": {"resume"},
+    "reject": {"block"},
+    "review": {"accept", "fail", "retry"},
+    "unblock": {"unblock"},
+    "retry": {"retry", "reopen"},
+    "cancel": {"cancel"},
+    "terminate": {"terminate"},
 }
+LOOKING = {"show", "events", "log", "stop", "wait", "verify"}
 
 
 def test_every_document_is_json_in_every_status(ledger: Ledger):
@@ -95,7 +98,7 @@ def test_a_token_document_has_no_secret(ledger: Ledger):
 @pytest.fixture
 def every_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all commands of the public contract were built."""
-    verbs = {"show", "events", "stop", "review", *COMMAND_OF}
+    verbs = {*LOOKING, *EDGES_OF}
     monkeypatch.setattr("truegreen.faces.documents.COMMANDS", verbs)
 
 
@@ -114,14 +117,13 @@ def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
     for step in rest:
         verb = step.split()[1]
         assert task.id in step
-        if verb in COMMAND_OF:
-            assert COMMAND_OF[verb] in allowed(status)
+        assert verb in LOOKING or EDGES_OF[verb] & set(allowed(status))
 
 
 @pytest.mark.usefixtures("every_command")
 def test_a_sealed_task_leads_nowhere_whatever_its_status(ledger: Ledger):
     task, _ = brought(ledger, TaskStatus.FAILED)
-    assert len(next_steps(task)) == 2
+    assert len(next_steps(task)) > 1
     ledger.terminate(task.id, actor=OPERATOR)
     assert next_steps(ledger.task(task.id)) == [f"truegreen show {task.id}"]
 

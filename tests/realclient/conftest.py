@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import missing
 from tests.realclient.clients import CLAUDE_CODE, CODEX, GEMINI, Client
-from tests.walk.conftest import compiled, environ, walk
+from tests.walk.conftest import Walk, compiled, environ
 
-__all__ = ["compiled", "environ", "walk"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["compiled", "environ"]
 
 
 def found(client: Client) -> Client:
@@ -20,6 +25,20 @@ def found(client: Client) -> Client:
     if not client.package.present():
         missing(f"{client.package.folder} (`make clients`)")
     return client
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a short name: from a long one Claude Code moves its socket to /tmp."""
+    return tmp_path_factory.mktemp("c")
+
+
+@pytest.fixture
+def walk(folder: Path, environ: Callable[..., dict[str, str]]) -> Walk:
+    """An empty workspace without git, and the installed command in it."""
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    return Walk(workspace, environ)
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def drive(
     reader = adapter.reader(
         msgspec.structs.replace(expects, connectors=(*expects.connectors, *connectors))
     )
-    workspace, home = folder / "workspace", folder / "agent-home"
+    workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir()
     tag = f"run-{uuid.uuid4().hex}"
     with Endpoint(script) as endpoint:

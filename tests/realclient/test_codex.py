@@ -30,10 +30,10 @@ def hooks(event: str, words: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_a_tool_is_no_success(codex: Client, tmp_path: Path, number: signal.Signals):
+def test_a_signal_in_a_tool_is_no_success(codex: Client, folder: Path, number: signal.Signals):
     script = [Step("On it.", (codex.shell(ENDLESS),)), Step("I am done.")]
 
-    cut = drive(codex, tmp_path, script, watch=Send(number, "grows.txt"))
+    cut = drive(codex, folder, script, watch=Send(number, "grows.txt"))
 
     assert cut.ended.stopped == ""
     assert cut.why == (ExitReason.FATAL_ERROR, ExitDetail.SIGNALED)
@@ -44,11 +44,11 @@ def test_a_signal_in_a_tool_is_no_success(codex: Client, tmp_path: Path, number:
 
 
 def test_a_required_connector_that_did_not_start_blocks_before_the_model_is_asked(
-    codex: Client, tmp_path: Path
+    codex: Client, folder: Path
 ):
     blocked = drive(
         codex,
-        tmp_path,
+        folder,
         [Step("I am done.")],
         files={"config.toml": f"{NO_SERVER}required = true\n"},
         connectors=("tracker",),
@@ -60,13 +60,13 @@ def test_a_required_connector_that_did_not_start_blocks_before_the_model_is_aske
 
 
 def test_a_connector_that_is_silently_absent_blocks_although_it_exits_0(
-    codex: Client, tmp_path: Path
+    codex: Client, folder: Path
 ):
     script = [Step("", (Call("list", {}, "mcp__tracker"),)), Step("I am done.")]
 
     blocked = drive(
         codex,
-        tmp_path,
+        folder,
         script,
         files={"config.toml": NO_SERVER},
         connectors=("tracker",),
@@ -76,11 +76,11 @@ def test_a_connector_that_is_silently_absent_blocks_although_it_exits_0(
     assert blocked.why == (ExitReason.BLOCKED, ExitDetail.CONNECTOR_MISSING)
 
 
-def test_a_tool_that_a_hook_denied_blocks_although_it_exits_0(codex: Client, tmp_path: Path):
+def test_a_tool_that_a_hook_denied_blocks_although_it_exits_0(codex: Client, folder: Path):
     script = [Step("Writing.", (codex.shell("touch out.txt"),)), Step("I am done.")]
 
     denied = drive(
-        codex, tmp_path, script, flags=(*codex.free, TRUSTED), files=hooks("PreToolUse", "fenced")
+        codex, folder, script, flags=(*codex.free, TRUSTED), files=hooks("PreToolUse", "fenced")
     )
 
     assert denied.ended.code == 0
@@ -88,10 +88,10 @@ def test_a_tool_that_a_hook_denied_blocks_although_it_exits_0(codex: Client, tmp
     assert not (denied.workspace / "out.txt").exists()
 
 
-def test_a_stop_hook_without_end_is_ended_by_the_hosts_turn_cap(codex: Client, tmp_path: Path):
+def test_a_stop_hook_without_end_is_ended_by_the_hosts_turn_cap(codex: Client, folder: Path):
     capped = drive(
         codex,
-        tmp_path,
+        folder,
         [Step("I am done.")],
         flags=(*codex.free, TRUSTED),
         files=hooks("Stop", "the gate is red"),
@@ -103,10 +103,10 @@ def test_a_stop_hook_without_end_is_ended_by_the_hosts_turn_cap(codex: Client, t
     assert carriers(capped.tag) == {}
 
 
-def test_a_model_out_of_reach_is_ended_by_the_hosts_time_cap(codex: Client, tmp_path: Path):
+def test_a_model_out_of_reach_is_ended_by_the_hosts_time_cap(codex: Client, folder: Path):
     nowhere = ("-c", 'model_providers.loopback.base_url="http://127.0.0.1:9/v1"')
 
-    capped = drive(codex, tmp_path, [Step("I am done.")], flags=(*codex.free, *nowhere), time_s=2.0)
+    capped = drive(codex, folder, [Step("I am done.")], flags=(*codex.free, *nowhere), time_s=2.0)
 
     assert capped.ended.stopped == "time"
     assert capped.why == (ExitReason.MAX_ITERATIONS, ExitDetail.TIME_CAP)

@@ -52,13 +52,13 @@ isolated = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("client", CLIENTS, indirect=True, ids=shown)
-def test_a_finished_run_is_a_claim_of_done(client: Client, tmp_path: Path):
+def test_a_finished_run_is_a_claim_of_done(client: Client, folder: Path):
     script = [
         Step("I write it.", (client.shell("echo hello > out.txt"),)),
         Step("It is written."),
     ]
 
-    done = drive(client, tmp_path, script)
+    done = drive(client, folder, script)
 
     assert done.why == (ExitReason.DONE, ExitDetail.COMPLETED)
     assert done.reading.claim is not None
@@ -74,11 +74,11 @@ def test_a_finished_run_is_a_claim_of_done(client: Client, tmp_path: Path):
 
 
 @pytest.mark.parametrize("client", [CLAUDE_CODE, CODEX], indirect=True, ids=shown)
-def test_a_key_of_the_agent_does_not_show_in_what_is_kept(client: Client, tmp_path: Path):
+def test_a_key_of_the_agent_does_not_show_in_what_is_kept(client: Client, folder: Path):
     name = next(name for name in client.environment("") if name.endswith("_API_KEY"))
     script = [Step("Look.", (client.shell(f"echo the key is ${name}"),)), Step("Seen.")]
 
-    done = drive(client, tmp_path, script)
+    done = drive(client, folder, script)
 
     kept = done.stdout.read_text()
     assert "the key is" in kept
@@ -101,9 +101,9 @@ def test_a_key_of_the_agent_does_not_show_in_what_is_kept(client: Client, tmp_pa
     ids=shown,
 )
 def test_a_provider_that_fails_is_no_failure_of_the_work(
-    client: Client, tmp_path: Path, status: int, details: set[ExitDetail]
+    client: Client, folder: Path, status: int, details: set[ExitDetail]
 ):
-    failed = drive(client, tmp_path, [Step("no answer", status=status, error=WORDS[status])])
+    failed = drive(client, folder, [Step("no answer", status=status, error=WORDS[status])])
 
     assert failed.exit.reason is ExitReason.FATAL_ERROR
     assert failed.exit.detail in details
@@ -114,13 +114,13 @@ def test_a_provider_that_fails_is_no_failure_of_the_work(
 
 @isolated
 def test_a_client_that_is_stopped_in_its_tool_writes_nothing_more(
-    client: Client, tmp_path: Path, isolation: Isolation
+    client: Client, folder: Path, isolation: Isolation
 ):
     script = [Step("On it.", (client.shell(ENDLESS),)), Step("I am done.")]
 
     stopped = drive(
         client,
-        tmp_path,
+        folder,
         script,
         isolation=isolation,
         watch=lambda scene: "stop" if scene.has("grows.txt") else None,
@@ -138,12 +138,12 @@ def test_a_client_that_is_stopped_in_its_tool_writes_nothing_more(
 @pytest.mark.criterion("N14")
 @isolated
 def test_what_a_finished_client_leaves_running_is_ended_and_recorded(
-    client: Client, tmp_path: Path, isolation: Isolation
+    client: Client, folder: Path, isolation: Isolation
 ):
     leave = client.shell(f"setsid -f {ENDLESS} >/dev/null 2>&1")
     script = [Step("In the background.", (leave,)), Step("I am done.")]
 
-    done = drive(client, tmp_path, script, isolation=isolation)
+    done = drive(client, folder, script, isolation=isolation)
 
     assert done.ended.code == 0
     assert {swept.name for swept in done.ended.swept} & {"timeout", "sh", "sleep"}

@@ -20,9 +20,7 @@ pytestmark = pytest.mark.realclient
 
 GATE = ("--gate", "grep -q hello out.txt")
 ONCE = ("--max-attempts", "1")
-
-
-HOME = "agent-home"
+HOME = "home"
 
 
 def typed(client: Client, *flags: str) -> list[str]:

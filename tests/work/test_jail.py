@@ -307,7 +307,7 @@ def test_an_ordinary_user_is_guarded_too(tmp_path: Path, isolation: Isolation):
     need_jail()
     twin = f"/usr/bin/python3.{sys.version_info.minor}"
     python = sys.executable if for_everybody(sys.executable) else twin
-    paths = [path for path in sys.path if path and for_everybody(path)]
+    paths = [path for path in sys.path if os.path.isdir(path) and for_everybody(path)]
     if not os.path.exists(python) or not any("site-packages" in path for path in paths):
         pytest.skip("no interpreter that other users may run")
     words = [python, "-S", "-c", UNPRIVILEGED, isolation]

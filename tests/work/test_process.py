@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -203,18 +202,19 @@ def test_what_writes_or_computes_is_not_idle(tmp_path: Path, isolation: Isolatio
 
 
 def test_a_word_of_the_tick_stops_it_and_the_tick_goes_on(tmp_path: Path, isolation: Isolation):
-    words = iter([None, "fenced", "later", "later"])
-    calls: list[float] = []
+    lines: list[bytes] = []
+    said: list[str] = []
 
     def tick() -> str | None:
-        calls.append(time.monotonic())
-        return next(words, None)
+        if lines:
+            said.append("later" if said else "fenced")
+        return said[-1] if said else None
 
-    script = "trap '' TERM; while :; do sleep 0.05; done"
+    script = "trap '' TERM; echo up; while :; do sleep 0.05; done"
     given = launch(tmp_path, "sh", "-c", script, isolation=isolation, grace_s=0.5)
-    ended = run(given, tick=tick, tick_s=0.05)
+    ended = run(given, line=lines.append, tick=tick, tick_s=0.05)
     assert (ended.stopped, ended.signal) == ("fenced", signal.SIGKILL)
-    assert len(calls) > 4
+    assert len(said) > 4
 
 
 def test_a_word_with_an_exclamation_mark_kills_at_once(tmp_path: Path, isolation: Isolation):
@@ -298,12 +298,12 @@ def test_a_status_that_is_not_known_is_never_a_success(tmp_path: Path):
 
 
 def test_a_child_that_holds_the_pipe_does_not_hold_the_run(tmp_path: Path):
-    ended = run(
-        launch(
-            *(tmp_path, "sh", "-c", "setsid sleep 20 & echo $!; exit 0"),
-            isolation=Isolation.NONE,
-        )
-    )
+    script = """
+        exec 4>&1
+        read pid < <(setsid sh -c 'echo $$; exec sleep 20 >&4')
+        echo $pid
+    """
+    ended = run(launch(tmp_path, "bash", "-c", script, isolation=Isolation.NONE))
     straggler = int(ended.stdout.head)
     try:
         assert ended.seconds < 5

@@ -88,7 +88,8 @@ def _message(run: Run) -> str:
     """What the host has to say about an end that was not a clean one."""
     facts: dict[str, Any] = msgspec.json.decode(run.facts) if run.facts else {}
     told = str(facts.get("message", ""))
-    plain = run.exit_reason is ExitReason.DONE or told in (f"exit {run.exit_code}", run.exit_detail)
+    known = (f"exit {run.exit_code}", run.exit_detail, run.verdict_reason)
+    plain = run.exit_reason is ExitReason.DONE or told in known
     return "" if plain else told
 
 

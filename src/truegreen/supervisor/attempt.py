@@ -153,6 +153,9 @@ class Attempt:
         except Refused:
             if not self._fenced(ended):
                 raise
+            self._ledger.tell(
+                self._ticket, {**exit_.facts, "usage": msgspec.to_builtins(exit_.usage)}
+            )
             return self._ledger.task(self._ticket.task)
         self._pulse.run_ended()
         if task.status not in _UNDER_CHECK:

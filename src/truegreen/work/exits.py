@@ -22,6 +22,7 @@ from truegreen.model import (
 from truegreen.work.agents import Reading
 from truegreen.work.process import Ended
 
+D = ExitDetail
 STOP = "stop"
 """The word for «somebody asked»; the other words are caps."""
 _CAPS = {
@@ -91,24 +92,21 @@ def _how(ended: Ended) -> str:
 
 
 def _by_the_host(ended: Ended, caps: Caps) -> Cause | None:
+    """What the host did or saw itself, the surest first."""
     word = ended.stopped.lstrip("!")
-    if ended.launch_error:
-        return Cause(ExitDetail.LAUNCH_FAILED, EndedBy.MACHINE, ended.launch_error)
-    if word == STOP:
-        return Cause(ExitDetail.STOPPED, EndedBy.OPERATOR, "stopped on request")
-    if word == "idle" and ended.stdout.size + ended.stderr.size == 0:
-        return Cause(ExitDetail.ZERO_OUTPUT, EndedBy.CAP, f"no output at all in {caps.idle}")
-    if word in _CAPS:
-        return Cause(_CAPS[word], EndedBy.CAP, f"{word} cap of {getattr(caps, word)} reached")
-    if ended.disk_full:
-        return Cause(ExitDetail.DISK_FULL, EndedBy.SUPERVISOR, "no room left for its output")
-    if word == "processes":
-        return Cause(ExitDetail.SIGNALED, EndedBy.CAP, "killed: it started too many processes")
-    if word:
-        return Cause(ExitDetail.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)
-    if ended.oom:
-        return Cause(ExitDetail.OOM, EndedBy.MACHINE, "killed: out of memory")
-    return None
+    silent = word == "idle" and ended.stdout.size + ended.stderr.size == 0
+    cap = f"{word} cap of {getattr(caps, word)} reached" if word in _CAPS else ""
+    causes: tuple[tuple[object, Cause], ...] = (
+        (ended.launch_error, Cause(D.LAUNCH_FAILED, EndedBy.MACHINE, ended.launch_error)),
+        (word == STOP, Cause(D.STOPPED, EndedBy.OPERATOR, "stopped on request")),
+        (silent, Cause(D.ZERO_OUTPUT, EndedBy.CAP, f"no output at all in {caps.idle}")),
+        (cap, Cause(_CAPS.get(word, D.TIME_CAP), EndedBy.CAP, cap)),
+        (ended.disk_full, Cause(D.DISK_FULL, EndedBy.SUPERVISOR, "no room for its output")),
+        (word == "processes", Cause(D.SIGNALED, EndedBy.CAP, "killed: too many processes")),
+        (word, Cause(D.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)),
+        (ended.oom, Cause(D.OOM, EndedBy.MACHINE, "killed: out of memory")),
+    )
+    return next((cause for holds, cause in causes if holds), None)
 
 
 def _by_the_client(ended: Ended, reading: Reading, declared: Declared) -> Cause:
@@ -133,7 +131,8 @@ def _by_the_agent(cause: Cause, declared: Declared) -> Cause:
         return Cause(detail, EndedBy.AGENT, said.reason)
     if said:
         detail = ExitDetail.NOOP if said.kind is ClaimKind.NOOP else ExitDetail.COMPLETED
-        return cause._replace(detail=detail)
+        told = said.reason if said.kind is ClaimKind.FAILED else cause.message
+        return cause._replace(detail=detail, message=told)
     if declared.rejected:
         return Cause(ExitDetail.UNCLAIMED, EndedBy.AGENT, declared.rejected)
     if declared.expected:

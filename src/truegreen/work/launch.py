@@ -18,7 +18,8 @@ LOG_BYTES = 64 * 1024 * 1024
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel holds each process to, and how many there may be. 0 sets no limit.
 
-    `memory` is address space, `file_bytes` the size of a file, `cpu_s` processor time.
+    `memory` is address space, `file_bytes` the size of a file, `cpu_s` processor time. The guard
+    counts the processes: without isolation nobody does.
     """
 
     memory: int = 0
@@ -98,6 +99,10 @@ def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
         errno.ENOEXEC: f"{program!r} is no program for this machine:"
         " give a script a first line such as #!/bin/sh, or name its interpreter first",
         errno.E2BIG: "arguments and environment are too long: pass long text in a file",
+        errno.EMFILE: "this process has too many files open: run fewer at once, or raise ulimit -n",
+        errno.ENFILE: "this machine has too many files open: run fewer at once",
+        errno.EAGAIN: "no more processes can be started: run fewer at once, or raise ulimit -u",
+        errno.ENOMEM: "there is no memory left to start it: run fewer at once",
         errno.ETXTBSY: f"{program!r} is open for writing: try again when it is written",
     }.get(number, f"{program!r} can't be started: {os.strerror(number)}")
     return name, sentence

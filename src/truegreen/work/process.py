@@ -237,7 +237,16 @@ def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
         stderr=stdio[2],
         start_new_session=True,
     )
-    return Group(_adopted(process), launch.tag)
+    pid = _adopted(process)
+    for number, value in _limits(launch):
+        with contextlib.suppress(ProcessLookupError):  # it ended before it could be limited
+            resource.prlimit(pid, number, (value, value))
+    return Group(pid, launch.tag)
+
+
+def _limits(launch: Launch) -> list[tuple[int, int]]:
+    named = ((number, getattr(launch.limits, name)) for name, number in _RLIMITS.items())
+    return [(number, value) for number, value in named if value]
 
 
 def _adopted(process: subprocess.Popen[bytes]) -> int:
@@ -289,13 +298,12 @@ def _guard(launch: Launch, isolation: Isolation, given: Sequence[int]) -> list[s
 
 def _spec(launch: Launch, isolation: Isolation) -> bytes:
     """What the guard is to start; through memory, so that no list of processes shows it."""
-    limits = [(number, getattr(launch.limits, name)) for name, number in _RLIMITS.items()]
     env = {os.fsencode(name): os.fsencode(text) for name, text in _environment(launch).items()}
     told = (
         isolation is Isolation.JAIL,
         mark_of(launch.tag),
         launch.limits.processes,
-        [(number, value) for number, value in limits if value],
+        _limits(launch),
         os.fsencode(launch.cwd),
         list(map(os.fsencode, launch.argv)),
         env,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 MARK = b"[redacted]"
 SHORTEST = 8
@@ -45,9 +46,8 @@ _AWS = re.compile(rb"AKIA[A-Z0-9]{16,}")
 _SECOND_PART = re.compile(rb"\.eyJ[A-Za-z0-9_-]{8}")
 _FIRST_PART = re.compile(rb"eyJ[A-Za-z0-9_-]{5,%d}\Z" % _HEADER)
 _PEM_START = re.compile(rb"-----BEGIN (?:[A-Z]{2,12} ){0,3}\Z")
-_PEM_BODY = re.compile(_PEM)
 
-_PREFIXED = re.compile(
+_PREFIXED = (
     rb"gh[pousr]_[A-Za-z0-9]{16}"
     rb"|github_pat_[A-Za-z0-9_]{16}"
     rb"|xox[abeprs]-[A-Za-z0-9-]{10}"
@@ -61,7 +61,7 @@ _DOTTED = re.compile(rb"[A-Za-z0-9_.-]*")
 _ARMOUR = re.compile(rb"[A-Za-z0-9+/=\r\n\\]*")
 
 # What may still become one of the above when more bytes come.
-_UNFINISHED = re.compile(
+_UNFINISHED = (
     rb"(?:g(?:h(?:[pousr](?:_[A-Za-z0-9]{0,15})?)?)?"
     rb"|g(?:i(?:t(?:h(?:u(?:b(?:_(?:p(?:a(?:t(?:_[A-Za-z0-9_]{0,15})?)?)?)?)?)?)?)?)?)?"
     rb"|x(?:o(?:x(?:[abeprs](?:-[A-Za-z0-9-]{0,9})?)?)?)?"
@@ -69,13 +69,19 @@ _UNFINISHED = re.compile(
     rb"|" + _EDGE + rb"(?:s(?:k(?:-[A-Za-z0-9_-]{0,19})?)?"
     rb"|t(?:g(?:_(?:[a-z]{0,8}|[a-z]{4,8}_[A-Za-z0-9_-]{0,19}))?)?))\Z"
 )
-_UNFINISHED_DOTTED = re.compile(
+_UNFINISHED_DOTTED = (
     rb"e(?:y(?:J[A-Za-z0-9_-]{0,%d}(?:\.(?:e(?:y(?:J[A-Za-z0-9_-]{0,7})?)?)?)?)?)?\Z" % _HEADER
 )
-_UNFINISHED_PEM = re.compile(
+_UNFINISHED_PEM = (
     rb"-----BEGIN [A-Z -]{0,60}(?:[\\A-Za-z0-9+/:,.\r\n\t -]{0,512})?\Z"
     rb"|-(?:-(?:-(?:-(?:-(?:B(?:E(?:G(?:I(?:N)?)?)?)?)?)?)?)?)?\Z"
 )
+
+
+@cache
+def _expression(source: bytes) -> re.Pattern[bytes]:
+    """Compiled when first needed: most runs never need the long ones."""
+    return re.compile(source)
 
 
 def spellings(secret: bytes) -> set[bytes]:
@@ -185,7 +191,7 @@ class Redactor:
             for hit in hits.finditer(text, given):
                 for before in _LENGTHS:
                     start = hit.start() - before
-                    whole = _PREFIXED.match(text, start) if start >= given else None
+                    whole = _expression(_PREFIXED).match(text, start) if start >= given else None
                     if whole:
                         yield start, whole.end(), _WORD
         for hit in _AWS.finditer(text, given):
@@ -204,7 +210,7 @@ class Redactor:
                     first = at
                     break
                 at = text.find(needle[:1], at + 1)
-        for expression, reach in (
+        for source, reach in (
             (_UNFINISHED, _TAIL),
             (_UNFINISHED_DOTTED, _HEADER + _TAIL),
             (_UNFINISHED_PEM, _PEM_HEAD),
@@ -212,7 +218,7 @@ class Redactor:
             begin = max(given, len(text) - reach)
             if reach > _TAIL and text.find(b"-----B" if reach == _PEM_HEAD else b"eyJ", begin) < 0:
                 begin = max(given, len(text) - _CONTEXT - SHORTEST)
-            found = expression.search(text, begin)
+            found = _expression(source).search(text, begin)
             if found:
                 first = min(first, found.start())
         return first
@@ -233,7 +239,7 @@ def _armoured(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[by
     while at >= 0:
         begin = max(given, at - _TAIL)
         start = _PEM_START.search(text[begin:at])
-        whole = _PEM_BODY.match(text, begin + start.start()) if start else None
+        whole = _expression(_PEM).match(text, begin + start.start()) if start else None
         if whole:
             yield whole.start(), whole.end(), _ARMOUR
         at = text.find(b"PRIVATE KEY-----", at + 1)

@@ -27,7 +27,9 @@ KILL_BOUND = 2.0
 LOOK = 0.05
 RTTIME = 15  # RLIMIT_RTTIME; only real-time schedulers look at it
 MARK = 1 << 62
-_SUBREAPER, _DUMPABLE = 36, 4
+_SUBREAPER, _DUMPABLE, _PARENT_DEATH = 36, 4, 1
+ALONE = _signal.SIGUSR1
+"""Comes when the supervisor is gone, also where a fork of it still holds the pipe of orders."""
 _FATAL = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGILL, _signal.SIGFPE, _signal.SIGABRT}
 _UNTOUCHED = {_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT, _signal.SIGCHLD} | _FATAL
 
@@ -228,6 +230,8 @@ class Guard:
             limit = 0.01 if self.ended else LOOK if self.spec.processes else None
             for handle, _ in poller.poll(limit and limit * 1000):
                 heard = os.read(handle, CHUNK)
+                if handle == self.wake and ALONE in heard:
+                    return
                 if handle == self.orders and (not heard or b"K" in heard):
                     return
                 if handle == self.orders and b"T" in heard:
@@ -340,7 +344,8 @@ def _wake_up_pipe() -> int:
     _signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
     for number in set(range(1, 32)) - _UNTOUCHED:
         _signal.signal(number, _signal.SIG_IGN)
-    _signal.signal(_signal.SIGCHLD, lambda *_: None)
+    for number in (_signal.SIGCHLD, ALONE):
+        _signal.signal(number, lambda *_: None)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     return reads
 
@@ -402,13 +407,17 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
 
 
 def _keep_to_ourselves(*, jailed: bool) -> None:
-    """Take orphans in, and let no process of the same user reach into our pipes and memory."""
+    """Take orphans in, and let no process of the same user reach into our pipes and memory.
+
+    In a jail, bubblewrap has seen to orphans and to a supervisor that dies.
+    """
     import _ctypes  # noqa: PLC0415 - ctypes itself costs three times as much to load
 
     library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # what is loaded already
     prctl = _ctypes.dlsym(library, "prctl")
     if not jailed:
         _ctypes.call_function(prctl, (_SUBREAPER, 1, 0, 0, 0))
+        _ctypes.call_function(prctl, (_PARENT_DEATH, int(ALONE), 0, 0, 0))
     _ctypes.call_function(prctl, (_DUMPABLE, 0, 0, 0, 0))
 
 

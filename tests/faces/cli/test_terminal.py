@@ -13,7 +13,10 @@ from truegreen.faces.cli.paper import tint
 from truegreen.model import PALETTE, TaskStatus
 from truegreen.record.ledger import open_ledger
 
-LOOKS = [["list"], ["show", "TASK"], ["events"], ["doctor"], ["states"], ["config"]]
+LOOKS = [
+    *(["list"], ["show", "TASK"], ["events"], ["matrix"], ["agents"], ["agents", "adapters"]),
+    *(["doctor"], ["states"], ["config"]),
+]
 
 
 def words_of(line: list[str], furnished: Furnished) -> list[str]:

@@ -139,3 +139,13 @@ def test_retry_now_carries_the_task_out(tg: Run, work: Path):
     assert answer.status == 0
     assert answer.json()["task_status"] == "succeeded"
     assert len(answer.json()["runs"]) == 2
+
+
+def test_what_was_added_is_carried_out_when_somebody_attempts_it(tg: Run, work: Path):
+    words = ("--cwd", work, "--gate", "test -f made", "--title", "later", "--", "touch", "made")
+    added = tg("--json", "add", *words).json()
+    assert (added["task_status"], added["title"]) == ("queued", "later")
+    assert not (work / "made").exists()
+    answer = tg("attempt", added["id"], "--json")
+    assert (answer.status, answer.json()["task_status"]) == (0, "succeeded")
+    assert tg("attempt", added["id"]).status == 2, "what is settled is not attempted again"

@@ -266,6 +266,8 @@ def test_a_gate_that_was_refused_last_was_overridden():
     assert detail(CLAUDE, [INIT, says("done"), refused, result("")]) == "reentry_cap"
     answered = [INIT, says("done"), refused, says("really", "m2"), result("really")]
     assert detail(CLAUDE, answered) == "completed"
+    quoted = event("user", message={"role": "user", "content": [text]})
+    assert detail(CLAUDE, [INIT, says("done"), quoted, result()]) == "completed"
     inner = event(
         "user",
         message={"role": "user", "content": [text]},
@@ -351,6 +353,13 @@ def test_live_counts_do_not_count_twice():
     live = read_all(CLAUDE, [*lines, result(total_cost_usd=0.75)])[0].live
     assert (live.turns, live.tokens, live.cost_usd, live.tool_calls) == (2, 202, 0.75, 1)
     assert live.last_action == "Bash: pytest -q --color"
+
+
+def test_a_resumed_session_costs_only_what_this_run_used():
+    use = {"opus": {"inputTokens": 10, "outputTokens": 5, "costUSD": 0.25}}
+    told = {"total_cost_usd": 9.5, "model_usage_since_last_result": use}
+    live = read_all(CLAUDE, [INIT, says("x"), result(**told), result(**told)])[0].live
+    assert (live.cost_usd, live.tokens) == (0.5, 30)
 
 
 def test_half_a_character_loses_no_line():

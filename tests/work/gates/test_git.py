@@ -10,6 +10,7 @@ import pytest
 from tests.work.gates.trees import Tree
 from truegreen.contract import Gate, GateKind
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.workspace import Workspace
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -196,3 +197,14 @@ def test_a_deleted_repository_is_red_and_no_repository_at_all_an_error(tree, tmp
     other.mkdir()
     plain = Tree(other, {"a.txt": "x"}, git=False)
     assert plain.ask(git()).outcome is ERROR
+
+
+def test_a_worktree_is_read_like_its_repository(tree):
+    tree.git("worktree", "add", "-q", "-b", "side", str(tree.home / "side"))
+    tree.root = tree.home / "side"
+    tree.workspace = Workspace(str(tree.root), str(tree.home / "mirrors"))
+    tree.base = tree.workspace.base("tsk_side")
+    assert tree.ask(git()).outcome is FAILED
+    commit = work(tree)
+    found = tree.ask(git(branch="agent/"))
+    assert (found.outcome, found.evidence["commit"]) == (PASSED, commit)

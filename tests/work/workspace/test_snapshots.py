@@ -58,7 +58,7 @@ def build(root: Path, tree: dict[bytes, tuple[str, bytes]]) -> None:
             continue
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     before=st.dictionaries(PATHS, LEAVES, max_size=12),
     after=st.dictionaries(PATHS, LEAVES, max_size=12),
@@ -253,6 +253,15 @@ def test_a_deleted_workspace_leaves_an_empty_tree_that_says_so(tmp_path: Path):
     assert taken.changes(base, left) == (Change("a.txt", "deleted"),)
     assert taken.digest() == EMPTY
     assert workspace(root).snapshot_of(left.ref) == left
+
+
+def test_a_workspace_whose_name_is_no_text_can_vanish_too(tmp_path: Path):
+    root = os.fsdecode(os.fsencode(str(tmp_path)) + b"/\xff\xfe")
+    os.mkdir(root)
+    taken = Workspace(root, str(tmp_path / "mirrors"))
+    taken.base("t")
+    os.rmdir(root)
+    assert "\\xff\\xfe does not exist" in taken.left("r").refused[0]
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.work.workspace.scenes import GIT_ENVIRONMENT, contents, git, repository, workspace, write
-from truegreen.work.workspace import Snapshot, Workspace
+from truegreen.work.workspace import Snapshot, Workspace, mirror
 
 FILES = {"a.txt": "one\n", "tests/test_a.py": "assert f()\n", "sub/b.bin": "\0\1"}
 
@@ -200,7 +200,6 @@ def every_operation(taken: Workspace, base: Snapshot, tmp_path: Path) -> Snapsho
     taken.remotes()
     taken.digest()
     taken.describe(left.ref)
-    taken.mirror._pack_anew()
     again = Workspace(taken.root, os.path.dirname(taken.mirror.path))
     assert again.snapshot_of(left.ref) == left
     return left
@@ -211,6 +210,7 @@ def every_operation(taken: Workspace, base: Snapshot, tmp_path: Path) -> Snapsho
 def test_no_trap_goes_off_and_none_makes_us_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: Callable[[Scene], None], when: str
 ):
+    monkeypatch.setattr(mirror, "_PACKS", 0)  # packs anew each time
     scene = Scene(tmp_path, monkeypatch)
     monkeypatch.chdir(scene.root)
     if when == "before the base":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from truegreen.faces.axes import cell_look, run_look, task_look
+from truegreen.faces.cli.paper import Cell as CellText
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import totals
 from truegreen.model import CELLS, PALETTE, Cell
@@ -52,8 +55,9 @@ def _two_lines(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) 
     rows = []
     for task in tasks:
         axes = [task.id[:shown], mark(run_look(task.run_status)), mark(task_look(task.status))]
-        why = ["", f"  {task.exit_detail or ''}", _aside(task), _why(task, verdicts)]
-        rows.append(Row([*axes, Ink(task.title, "bold")], why))
+        detail = f"{task.exit_detail} · " if task.exit_detail else ""
+        below: Sequence[CellText] = ["", "", "", [_aside(task), f"{detail}{_why(task, verdicts)}"]]
+        rows.append(Row([*axes, Ink(task.title, "bold")], below))
     paper.table(columns, rows)
 
 
@@ -83,7 +87,7 @@ def _aside(task: Task) -> Ink:
         return Ink("")
     look = cell_look(task.cell)
     loud = f"not dim {tint(look.rgb)}" if CELLS[task.cell].route else ""
-    return Ink(f"  {look.word}", loud)
+    return Ink(f"{look.word} · ", loud)
 
 
 def _why(task: Task, verdicts: dict[int, Verdicted]) -> str:

@@ -8,7 +8,7 @@ import click
 
 from truegreen.app import operator
 from truegreen.faces.axes import task_look
-from truegreen.faces.cli.frame import C, Frame, Word, command
+from truegreen.faces.cli.frame import F, Frame, Word, command
 from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK, draw, whole
 from truegreen.faces.cli.paper import Ink, Paper, mark
@@ -25,7 +25,7 @@ _why = click.option("--reason", default="", metavar="TEXT", help="Why, for the h
 _because = click.option("--reason", required=True, metavar="TEXT", help="Why, for the history.")
 
 
-def _requeueing(function: C) -> C:
+def _requeueing(function: F) -> F:
     for option in (
         click.option("--now", is_flag=True, help="Carry it out here and now; exit status as run."),
         click.option(

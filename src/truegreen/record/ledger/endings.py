@@ -234,6 +234,7 @@ class Endings(Desk):
                 signal=None,
                 ended_by=EndedBy.LEAD if actor.role is Role.LEAD else EndedBy.OPERATOR,
                 verdict=Outcome.UNKNOWN,
+                reason=f"{detail} by {actor}",
                 cell=Cell.STOPPED,
                 digest=run.digest,
                 usage=run.usage,

@@ -342,6 +342,7 @@ class Runs(Desk):
             signal=ended.signal,
             ended_by=ended.ended_by,
             verdict=verdict,
+            reason="" if verdict is Outcome.PENDING else entry.reason,
             cell=cell,
             digest=ended.digest,
             usage=to_json(ended.usage),
@@ -385,6 +386,20 @@ class Runs(Desk):
             tx.run("drop_lease", run_key=work.run.key)
         self._attend(tx, work, step.move, facts["cell"], entry.reason)
         return hit
+
+    def tell(self, ticket: Ticket, facts: dict[str, Any], *, actor: Actor = SYSTEM) -> None:
+        """What its supervisor knows of a run that others ended; nothing that is kept changes."""
+        self._may(actor, "supervise")
+
+        def act(tx: Tx) -> Callable[[], None]:
+            run = self._work(tx, "work_locked", run=ticket.run).run
+            if run.fence != ticket.fence:
+                raise Stale(f"{run.id} ran under fence {run.fence}", stale="fence")
+            kept = as_json({**facts, **msgspec.json.decode(run.facts)}, "facts")
+            tx.hit("tell_run", key=run.key, facts=kept)
+            return lambda: None
+
+        self._do(act)
 
     def settle(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> Task:
         """Take the step that an already recorded exit leads to."""

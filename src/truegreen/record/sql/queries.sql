@@ -118,8 +118,13 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 -- How a run ended; only one that has not.
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
     exit_code = :exit_code, signal = :signal, ended_by = :ended_by, verdict = :verdict,
-    cell = :cell, digest = :digest, usage = :usage, facts = :facts, ended_at = :now
+    verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
+    ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
+
+-- name: tell_run
+-- What came to light about a run after others had ended it.
+UPDATE runs SET facts = :facts WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: judge_run
 -- What was found about an ended run.

@@ -25,6 +25,7 @@ from truegreen.work.workspace.globs import Globs
 from truegreen.work.workspace.ignoring import ignoring
 from truegreen.work.workspace.laying import Change
 from truegreen.work.workspace.mirror import Mirror
+from truegreen.work.workspace.names import shown
 from truegreen.work.workspace.objects import COMMIT, LINK, TREE
 from truegreen.work.workspace.packs import Naming
 from truegreen.work.workspace.walking import (
@@ -210,14 +211,15 @@ class Workspace:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
+        where = shown(os.fsencode(self.root))
         try:
             folder = os.open(self.root, FOLDER)
         except FileNotFoundError:
-            raise _Gone(f"the workspace {self.root} does not exist") from None
+            raise _Gone(f"the workspace {where} does not exist") from None
         except NotADirectoryError:
-            raise _Gone(f"the workspace {self.root} is not a folder") from None
+            raise _Gone(f"the workspace {where} is not a folder") from None
         except OSError as error:
-            raise _Gone(f"the workspace {self.root} can't be read: {error.strerror}") from None
+            raise _Gone(f"the workspace {where} can't be read: {error.strerror}") from None
         try:
             yield folder
         finally:
@@ -299,6 +301,7 @@ class Workspace:
                 commit = packer.add(COMMIT, body)
                 packer.finish()
                 self.mirror.point(ref, commit)
+        self.mirror.tidy()
         return _snapshot(ref, commit, walked.tree, kept)
 
     def _read_commit(self, commit: bytes) -> tuple[bytes, _Kept]:

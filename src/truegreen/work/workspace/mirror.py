@@ -172,9 +172,6 @@ class Mirror:
             os.makedirs(folder, exist_ok=True)
             sync_folder(os.path.dirname(folder))
         put(path, commit.hex().encode() + b"\n")
-        self._packs.refresh()
-        if self._packs.count > _PACKS:
-            self._pack_anew()
 
     def _ref_path(self, ref: str) -> str:
         parts = ref.split("/")
@@ -183,10 +180,9 @@ class Mirror:
         return os.path.join(self.path, *parts)
 
     @contextlib.contextmanager
-    def locked(self, name: str = "refs.lock") -> Iterator[None]:
-        """One writer at a time; the kernel lets go of a dead one's lock."""
-        file = os.open(os.path.join(self.path, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+    def locked(self) -> Iterator[None]:
+        """One writer of refs at a time; the kernel lets go of a dead one's lock."""
+        with self._lock_file("refs.lock") as file:
             until = time.monotonic() + _PATIENCE_S
             while not _try_lock(file):
                 if time.monotonic() > until:
@@ -195,15 +191,27 @@ class Mirror:
                     )
                 time.sleep(0.005)
             yield
+
+    @contextlib.contextmanager
+    def _lock_file(self, name: str) -> Iterator[int]:
+        file = os.open(os.path.join(self.path, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            yield file
         finally:
             os.close(file)
 
-    def _pack_anew(self) -> None:
-        """Join small packs into bigger ones; what nothing points to is kept too.
+    def tidy(self) -> None:
+        """Join small packs into bigger ones when there are many; nothing is ever left out.
 
-        Whether it succeeds changes only how fast we find things, so its answer is not looked at.
+        Whether it succeeds changes only how fast we find things, so its answer is not looked at,
+        and whoever finds another at it goes on.
         """
-        self.run_git(["repack", "--geometric=2", "-d", "-q", "-n"], timeout=300)
+        self._packs.refresh()
+        if self._packs.count <= _PACKS:
+            return
+        with self._lock_file("packs.lock") as file:
+            if _try_lock(file):
+                self.run_git(["repack", "--geometric=2", "-d", "-q", "-n"], timeout=300)
         self._packs.refresh()
 
     # Git
