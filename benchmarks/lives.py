@@ -217,6 +217,7 @@ class RawLife:
             signal=None,
             ended_by="agent",
             verdict="pending",
+            reason="",
             cell="awaiting_verdict",
             digest="after",
             usage="{}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from tests.realclient.endpoint import Endpoint, Step
 from tests.walk.conftest import Outcome, Walk, until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 pytestmark = pytest.mark.realclient
 
@@ -178,6 +180,18 @@ def test_a_missing_connector_blocks_the_task(claude_code: Client, walk: Walk):
     assert outcome.exit == ("blocked", "connector_missing")
 
 
+@pytest.fixture
+def _no_daemon_folder() -> Iterator[None]:
+    """Codex makes an empty folder for its sandbox in /tmp, whatever the environment says."""
+    folder = f"/tmp/codex-daemon-{os.getuid()}"  # noqa: S108 - Codex's choice
+    was_there = os.path.exists(folder)
+    yield
+    if not was_there:
+        with contextlib.suppress(OSError):  # somebody else uses it, or it is gone already
+            os.rmdir(folder)
+
+
+@pytest.mark.usefixtures("_no_daemon_folder")
 def test_what_codex_own_sandbox_denied_without_a_trace_is_found_by_the_gate(
     codex: Client, walk: Walk
 ):

@@ -307,7 +307,7 @@ def _tightened(gate: Gate, protect: tuple[str, ...], before: Before | None) -> G
 
 
 def _artifact(claim_file: str) -> Gate:
-    """The one check of a task whose artifact is its status; a badge says that it is the only one."""
+    """The one check of a task whose artifact is its status; a badge says it is the only one."""
     if not claim_file:
         raise refusal("artifact_is_status", "needs a claim_file, whose status it is")
     return Gate(

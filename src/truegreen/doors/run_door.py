@@ -48,8 +48,6 @@ class RunDoor:
         self._last_seconds = last_seconds
         self._closed = threading.Event()
         self._seats = threading.BoundedSemaphore(_AT_ONCE)
-        self.claim: Claim | None = None
-        """The first declaration, as far as it came through this door."""
         self._line = listen(path)
         self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
         self._thread.start()
@@ -107,8 +105,7 @@ class RunDoor:
     def _declare(self, actor: Actor, question: Line) -> Line:
         claim = _claim(question)
         task = self._ledger.declare(self._ticket, claim, actor=actor)
-        self.claim = claim
-        return self._said(task)
+        return {**self._said(task), "claim": claim.kind}
 
     def _checkpoint(self, actor: Actor, question: Line) -> Line:
         action = str(question.get("action", ""))
@@ -136,7 +133,6 @@ class RunDoor:
             "run": self._ticket.run,
             "task_status": task.status,
             "title": task.title,
-            "claim": self.claim.kind if self.claim else None,
         }
 
 

@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from truegreen.facts import Finding
+from truegreen.facts import Claim, Finding, Statement
 from truegreen.model import (
     AgentStatus,
     Cell,
+    ClaimKind,
     Disposition,
     EndedBy,
     EventLevel,
@@ -156,6 +157,16 @@ class ClaimRow(Record, frozen=True, array_like=True):
     extra: str
     source: str
     at: int
+
+    def claim(self) -> Claim:
+        """What the agent said."""
+        return Claim(
+            kind=ClaimKind(self.kind),
+            reason=self.reason,
+            statements=msgspec.json.decode(self.statements, type=tuple[Statement, ...]),
+            extra=msgspec.json.decode(self.extra),
+            source=self.source,
+        )
 
 
 class Agent(Record, frozen=True, array_like=True):

@@ -9,16 +9,19 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
+import msgspec
+
 from truegreen.contract import Contract, read_contract
-from truegreen.errors import NotRunning, Refused, TruegreenError
-from truegreen.facts import SYSTEM, Exit, Ticket
-from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.errors import NotRunning, TruegreenError
+from truegreen.facts import SYSTEM, Ticket
+from truegreen.model import ExitDetail, Role, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Prepared, prepare
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.recovery import break_off, failure
 from truegreen.supervisor.watch import Watch
 
 __all__ = ["Place", "Supervisor", "Watch"]
@@ -71,7 +74,8 @@ class Supervisor:
         contract = read_contract(dossier.contract)
         self._watch.attempt(dossier.task, contract)
         try:
-            prepared = prepare(self._place, dossier, contract, self._watch)
+            base = self._base_of(dossier)
+            prepared = prepare(self._place, dossier, contract, self._watch, base)
         except TruegreenError as error:
             return self._misfit(dossier, error)
         ticket = self._reserve(dossier, contract, prepared)
@@ -81,7 +85,22 @@ class Supervisor:
             if self.stopped:
                 self._pulse.ask()
             attempt = Attempt(self._ledger, self._place, self._watch, prepared, ticket, self._pulse)
-            return attempt.carry_out()
+            try:
+                return attempt.carry_out()
+            except (TruegreenError, OSError) as error:
+                break_off(self._ledger, ticket, error)
+                raise
+
+    def _base_of(self, dossier: Dossier) -> str:
+        """The snapshot that the agent's own retries go on from; a person's word starts anew."""
+        queued = [
+            told.event
+            for told in self._ledger.events(dossier.task.id)
+            if told.event.to_status is TaskStatus.QUEUED
+        ]
+        if not dossier.runs or (queued and not queued[-1].actor.startswith(f"{Role.SYSTEM}:")):
+            return ""
+        return str(msgspec.json.decode(dossier.runs[-1].facts).get("base", ""))
 
     def _forget(self, pulse: Pulse) -> None:
         self._pulse = None
@@ -99,21 +118,11 @@ class Supervisor:
             agent.id,
             prepared.isolation,
             prepared.base.digest,
-            {"adapter": prepared.adapter.name, "base": prepared.base.ref},
+            {"adapter": prepared.adapter.name, "base": prepared.base.id},
         )
         return self._ledger.start(dossier.task.id, start)
 
     def _misfit(self, dossier: Dossier, error: TruegreenError) -> Task:
         """What can't even be prepared fails once, with its reason."""
         ticket = self._ledger.start(dossier.task.id, Start(holder_name(), LEASE_SECONDS))
-        detail = ExitDetail.CONFIG_INVALID
-        if not isinstance(error, Refused) and error.code == "disk_full":
-            detail = ExitDetail.DISK_FULL
-        exit_ = Exit(
-            status=RunStatus.CRASHED,
-            reason=ExitReason.FATAL_ERROR,
-            detail=detail,
-            ended_by=EndedBy.SUPERVISOR,
-            message=error.message,
-        )
-        return self._ledger.end_run(ticket, exit_)
+        return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))

@@ -60,20 +60,25 @@ class Prepared(NamedTuple):
     deferrals: int
 
 
-def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) -> Prepared:
-    """Choose the adapter and the isolation, and keep the workspace as the agent will find it."""
+def prepare(
+    place: Place, dossier: Dossier, contract: Contract, watch: Watch, base_id: str
+) -> Prepared:
+    """Choose the adapter and the isolation, and keep the workspace as the agent will find it.
+
+    `base_id` is the snapshot from before the first attempt, where another one goes on from it.
+    """
     isolation = choose(contract.isolation)
     adapter = adapter_of(contract.adapter, contract.command)
     watch.phase("snapshot", contract.cwd)
     workspace = Workspace(top_of(contract.cwd), place.mirrors, leave_out=(place.state_dir,))
-    base = workspace.snapshot_of(base_ref(dossier)) or workspace.base(dossier.task.id)
+    base = workspace.kept(base_id) if base_id else None
     return Prepared(
         contract=contract,
         contract_digest=dossier.task.contract_digest,
         adapter=adapter,
         isolation=isolation,
         workspace=workspace,
-        base=base,
+        base=base or workspace.base(dossier.task.id),
         remotes=workspace.remotes(),
         caps=caps_left(contract.caps, [run.usage for run in dossier.runs]),
         feedback=_feedback(dossier),
@@ -99,11 +104,6 @@ def _feedback(dossier: Dossier) -> str:
     if not dossier.runs:
         return ""
     return verify.feedback(findings_of(dossier, dossier.runs[-1].key))
-
-
-def base_ref(dossier: Dossier) -> str:
-    """Where the workspace is kept as it was before the task's first attempt."""
-    return f"refs/truegreen/base/{dossier.task.id}"
 
 
 class Attempt:
@@ -145,7 +145,7 @@ class Attempt:
         self._watch.phase("snapshot", "what the agent left")
         left = self._prepared.workspace.left(self._ticket.run, base=self._prepared.base)
         reading = reader.read(_ending(ended))
-        declared = self._declared(door, since)
+        declared = self._declared(since)
         exit_ = self._exit(ended, reading, declared, reader, left)
         claim = _claim(declared, reading, exit_)
         try:
@@ -256,16 +256,17 @@ class Attempt:
 
     # -- how it ended ---------------------------------------------------------------------------
 
-    def _declared(self, door: RunDoor, since: int) -> Declared:
+    def _declared(self, since: int) -> Declared:
         """The first declaration: through the door, else by a file."""
         contract = self._prepared.contract
-        if door.claim:
-            return Declared(door.claim, expected=True)
-        places = [self._files.result]
+        told = self._ledger.claim(self._ticket.run)
+        if told:
+            return Declared(told, expected=True)
+        places = [(self._files.result, self._files.inside)]
         if contract.claim_file:
-            places.append(paths.join(contract.cwd, contract.claim_file))
-        for place in places:
-            said = read_claim_file(place, run=self._ticket.run, since_ns=since)
+            places.append((paths.join(contract.cwd, contract.claim_file), contract.cwd))
+        for place, within in places:
+            said = read_claim_file(place, run=self._ticket.run, since_ns=since, within=within)
             if isinstance(said, Rejected):
                 return Declared(rejected=f"{paths.basename(place)}: {said.reason}", expected=True)
             if said:

@@ -6,11 +6,21 @@ for; on other machines only a lease that ran out counts.
 
 from __future__ import annotations
 
+import errno
+
 import msgspec
 
-from truegreen.errors import Refused
-from truegreen.facts import SYSTEM, Verdict
-from truegreen.model import ExitDetail, FindingOutcome, Outcome, TaskStatus
+from truegreen.errors import DiskFull, Refused, TruegreenError
+from truegreen.facts import Exit, Ticket, Verdict
+from truegreen.model import (
+    EndedBy,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Outcome,
+    RunStatus,
+    TaskStatus,
+)
 from truegreen.record.ledger import Ledger, Overdue
 from truegreen.supervisor.holder import holder_name, host_name, read_holder
 from truegreen.supervisor.place import Place
@@ -52,7 +62,12 @@ def _finish(ledger: Ledger, left: Overdue) -> None:
 def _leave_undecided(ledger: Ledger, left: Overdue) -> None:
     """A run that ended but was not judged: only a person can have it checked again."""
     ticket = ledger.adopt(left, holder=holder_name(), lease_seconds=LEASE_SECONDS)
-    dossier = ledger.dossier(left.task)
+    undecided(ledger, ticket, _INTERRUPTED.format(left.task))
+
+
+def undecided(ledger: Ledger, ticket: Ticket, reason: str) -> None:
+    """Leave a run that could not be examined to a person; what is red already stays red."""
+    dossier = ledger.dossier(ticket.task)
     run = dossier.runs[-1]
     red = any(
         f.run_key == run.key and f.binding and f.outcome is FindingOutcome.FAILED
@@ -60,8 +75,33 @@ def _leave_undecided(ledger: Ledger, left: Overdue) -> None:
     )
     verdict = Verdict(
         outcome=Outcome.FAILED if red else Outcome.INCONCLUSIVE,
-        reason=_INTERRUPTED.format(left.task),
+        reason=reason,
         digest=run.digest,
         contract_digest=dossier.task.contract_digest,
     )
-    ledger.judge(ticket, verdict, actor=SYSTEM)
+    ledger.judge(ticket, verdict)
+
+
+def break_off(ledger: Ledger, ticket: Ticket, error: TruegreenError | OSError) -> None:
+    """A run that its supervisor can't go on with ends now, and not when its lease runs out."""
+    ended = ledger.run(ticket.run)[0].exit_reason is not None
+    try:
+        if ended:
+            undecided(ledger, ticket, f"the checks could not be carried out: {error}")
+        else:
+            ledger.end_run(ticket, failure(error, ExitDetail.SUPERVISOR_CRASHED))
+    except Refused:
+        return  # whoever ended it meanwhile has said so in the record
+
+
+def failure(error: TruegreenError | OSError, otherwise: ExitDetail) -> Exit:
+    """The exit of a run that failed on our side."""
+    number = getattr(error, "errno", None)
+    full = isinstance(error, DiskFull) or number in (errno.ENOSPC, errno.EDQUOT)
+    return Exit(
+        status=RunStatus.CRASHED,
+        reason=ExitReason.FATAL_ERROR,
+        detail=ExitDetail.DISK_FULL if full else otherwise,
+        ended_by=EndedBy.SUPERVISOR,
+        message=str(error),
+    )

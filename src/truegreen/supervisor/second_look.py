@@ -21,7 +21,6 @@ from truegreen.facts import Actor, Exit, Finding, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
-from truegreen.supervisor.attempt import base_ref
 from truegreen.supervisor.examination import CLAIM, Subject, examine, findings_of, site_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
@@ -78,9 +77,9 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
         raise Refused(f"{dossier.task.id} has left nothing to check yet ({dossier.task.status})")
     contract = read_contract(dossier.contract)
     workspace = Workspace(top_of(contract.cwd), place.mirrors, leave_out=(place.state_dir,))
-    base, left = (
-        workspace.snapshot_of(ref) for ref in (base_ref(dossier), f"refs/truegreen/left/{run.id}")
-    )
+    facts = msgspec.json.decode(run.facts)
+    base = workspace.kept(str(facts.get("base", "")))
+    left = workspace.snapshot_of(f"refs/truegreen/left/{run.id}")
     if base is None or left is None:
         raise NotFound(f"what {run.id} left is not kept in {workspace.mirror.path}")
     found = findings_of(dossier, run.key)
@@ -93,7 +92,7 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
         left=left,
         remotes=workspace.remotes(),
         ended=_exit_of(run),
-        judged=str(msgspec.json.decode(run.facts).get("adapter", "")),
+        judged=str(facts.get("adapter", "")),
         rejected=rejected[-1] if rejected else "",
     )
     return subject, run

@@ -73,7 +73,7 @@ _RLIMITS = {
 def run(
     launch: Launch,
     *,
-    line: Callable[[bytes], None] | None = None,
+    line: Callable[[bytes], object] | None = None,
     tick: Callable[[], str | None] | None = None,
     tick_s: float = 0.2,
     started: Callable[[Identity], None] | None = None,
@@ -134,7 +134,7 @@ def _problem(launch: Launch) -> str:
 
 
 def _pumps(
-    launch: Launch, line: Callable[[bytes], None] | None, closing: contextlib.ExitStack
+    launch: Launch, line: Callable[[bytes], object] | None, closing: contextlib.ExitStack
 ) -> list[Pump]:
     """One for the output, and one for errors if they go their own way."""
     pumps: list[Pump] = []

@@ -39,7 +39,7 @@ class Pump:
         path: str,
         cap: int,
         redactor: Redactor,
-        line: Callable[[bytes], None] | None = None,
+        line: Callable[[bytes], object] | None = None,
     ) -> None:
         """Opens the file, if a path is given; OSError says why it can't be."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -110,7 +110,7 @@ class Pump:
 class Lines:
     """Bytes in, whole lines out."""
 
-    def __init__(self, line: Callable[[bytes], None]) -> None:
+    def __init__(self, line: Callable[[bytes], object]) -> None:
         """`line` gets each line without its end."""
         self._line = line
         self._open: list[bytes] = []
@@ -118,11 +118,14 @@ class Lines:
 
     def take(self, data: bytes) -> None:
         """Some bytes, from anywhere in the stream."""
-        first, *rest = data.split(b"\n")
+        first, *whole = data.split(b"\n")
         self._add(first)
-        for piece in rest:
+        if whole:
+            last = whole.pop()
             self._close()
-            self._add(piece)
+            for line in whole:  # none is longer than what is read at once
+                self._line(line)
+            self._add(last)
 
     def _add(self, piece: bytes) -> None:
         piece = piece[: LINE_BYTES - self._length]

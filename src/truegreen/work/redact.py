@@ -18,6 +18,7 @@ _CONTEXT = 3
 _HEADER = 2048
 _PEM_HEAD = 640
 _TAIL = 96
+_PATIENCE = 100
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPES = {
     0x22: b'\\"',
@@ -76,6 +77,13 @@ _UNFINISHED_PEM = (
     rb"-----BEGIN [A-Z -]{0,60}(?:[\\A-Za-z0-9+/:,.\r\n\t -]{0,512})?\Z"
     rb"|-(?:-(?:-(?:-(?:-(?:B(?:E(?:G(?:I(?:N)?)?)?)?)?)?)?)?)?\Z"
 )
+
+_OPEN_SHAPES = (
+    (_UNFINISHED, _TAIL, b"-----B"),
+    (_UNFINISHED_DOTTED, _HEADER + _TAIL, b"eyJ"),
+    (_UNFINISHED_PEM, _PEM_HEAD, b"-----B"),
+)
+"""How far back each may begin, and the word that it has if it begins farther back than a little."""
 
 
 @cache
@@ -194,7 +202,7 @@ class Redactor:
                     whole = _expression(_PREFIXED).match(text, start) if start >= given else None
                     if whole:
                         yield start, whole.end(), _WORD
-        for hit in _AWS.finditer(text, given):
+        for hit in _each(text, given, b"AKIA", b"K", _AWS):
             yield hit.start(), hit.end(), _WORD
         yield from _dotted(text, given)
         yield from _armoured(text, given)
@@ -210,23 +218,38 @@ class Redactor:
                     first = at
                     break
                 at = text.find(needle[:1], at + 1)
-        for source, reach in (
-            (_UNFINISHED, _TAIL),
-            (_UNFINISHED_DOTTED, _HEADER + _TAIL),
-            (_UNFINISHED_PEM, _PEM_HEAD),
-        ):
+        ended = text.endswith(b"\n")
+        for source, reach, word in _OPEN_SHAPES:
             begin = max(given, len(text) - reach)
-            if reach > _TAIL and text.find(b"-----B" if reach == _PEM_HEAD else b"eyJ", begin) < 0:
-                begin = max(given, len(text) - _CONTEXT - SHORTEST)
+            if text.find(word, begin) < 0:
+                begin = max(given, len(text) - _TAIL)
+                if ended:
+                    continue  # only a key between its lines goes on after a line
             found = _expression(source).search(text, begin)
             if found:
                 first = min(first, found.start())
         return first
 
 
+def _each(
+    text: bytes, given: int, word: bytes, rare: bytes, expression: re.Pattern[bytes]
+) -> Iterator[re.Match[bytes]]:
+    """All matches that begin with a word; by its rarest byte at first, which most text has not."""
+    before = word.index(rare)
+    at = given + before
+    for _ in range(_PATIENCE):
+        at = text.find(rare, at)
+        if at < 0:
+            return
+        if text.startswith(word, at - before) and (hit := expression.match(text, at - before)):
+            yield hit
+        at += 1
+    yield from expression.finditer(text, at - before)
+
+
 def _dotted(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
     """JSON web tokens: a header, a payload, a signature."""
-    for hit in _SECOND_PART.finditer(text, given):
+    for hit in _each(text, given, b".eyJ", b"J", _SECOND_PART):
         begin = max(given, hit.start() - _HEADER - _CONTEXT)
         header = _FIRST_PART.search(text[begin : hit.start()])
         if header:

@@ -17,7 +17,7 @@ from truegreen.work.pump import Pump
 from truegreen.work.shim import KILL_BOUND, SETTLE
 from truegreen.work.tree import Identity, cpu_seconds
 
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 DRAIN = 1 << 24
 """What may come out of a pipe after the end; who still writes then is a survivor."""
 ANSWER_SECONDS = 1.0

@@ -107,16 +107,25 @@ def test_force_kills_the_whole_tree_at_once_and_for_ever(environ: Environ, tg: R
 
 
 @pytest.mark.criterion("H08")
-def test_wait_ends_what_a_killed_supervisor_left(environ: Environ, tg: Run, work: Path):
+def test_a_supervisor_that_is_killed_does_not_hang_who_waits(environ: Environ, tg: Run, work: Path):
     with under_way(environ, work, BUSY) as process:
         task = the_task(tg)
         run = run_of(tg, task)
-        process.send_signal(signal.SIGKILL)
-        answer = tg("wait", task, "--timeout", "30", "--json")
+        with subprocess.Popen(
+            [SCRIPT, "wait", task, "--timeout", "40"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ(),
+        ) as waiting:
+            assert waiting.stderr
+            assert "running" in waiting.stderr.readline()
+            process.send_signal(signal.SIGKILL)
+            out, _ = waiting.communicate(timeout=50)
         assert of_run(run) == []
-    assert answer.status == 5
-    assert answer.json()["run_status"] == "lost"
-    assert answer.json()["exit_detail"] == "supervisor_crashed"
+    assert waiting.returncode == 5
+    assert out.splitlines()[-2].startswith("run   ✗ lost        fatal_error · supervisor_crashed")
+    assert f"truegreen attempt {task}" in out
 
 
 def test_follow_shows_a_run_in_the_background_from_its_first_word_to_its_last(

@@ -336,12 +336,13 @@ def test_a_missing_structured_answer_is_no_answer():
 
 def test_reset_times_are_read_off_the_stream():
     told = {"is_error": True, "api_error_status": 429}
-    retry = event("system", subtype="api_retry", retry_delay_ms=30000.5, error_status=429)
+    retry = event("system", subtype="api_retry", retry_delay_ms=90000.5, error_status=429)
+    own = event("system", subtype="api_retry", retry_delay_ms=39000, error_status=429)
     limit = event("rate_limit_event", rate_limit_info={"resetsAt": 1000600})
     ended = result("limit reached", **told)
     waits = [read_all(CLAUDE, [INIT, *more, ended], code=1, at=1000000.0)[1].not_before_s
-             for more in ([retry], [limit])]  # fmt: skip
-    assert waits == [30.0005, 600]
+             for more in ([retry], [own], [limit])]  # fmt: skip
+    assert waits == [90.0005, 0, 600]
 
 
 def test_live_counts_do_not_count_twice():
@@ -357,7 +358,7 @@ def test_live_counts_do_not_count_twice():
 
 def test_a_resumed_session_costs_only_what_this_run_used():
     use = {"opus": {"inputTokens": 10, "outputTokens": 5, "costUSD": 0.25}}
-    told = {"total_cost_usd": 9.5, "model_usage_since_last_result": use}
+    told: dict[str, Any] = {"total_cost_usd": 9.5, "model_usage_since_last_result": use}
     live = read_all(CLAUDE, [INIT, says("x"), result(**told), result(**told)])[0].live
     assert (live.cost_usd, live.tokens) == (0.5, 30)
 

@@ -127,7 +127,8 @@ def test_ends_without_a_final_event(lines, code, stderr, expected):
 
 def test_rounds_of_the_model_are_counted():
     ran = [item("command_execution", over=over, command="ls") for over in (False, True)]
-    live = read_all(CODEX, [*BEGIN, SAID, *ran, *ran, SAID, END])[0].live
+    still = event("item.updated", item={"type": "command_execution", "command": "ls"})
+    live = read_all(CODEX, [*BEGIN, SAID, *ran, still, *ran, SAID, END])[0].live
     assert (live.turns, live.tool_calls) == (3, 2)
     assert live.last_action == "command execution: ls"
 

@@ -11,6 +11,7 @@ from unicodedata import ucd_3_2_0
 
 from truegreen.contract import checked
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
+from truegreen.facts import Claim
 from truegreen.model import AgentStatus, Cell, ExitReason, Mode, Severity, TaskStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
@@ -163,6 +164,12 @@ class Reads(Desk):
         if row is None:
             raise NotFound(f"no run {run_id}")
         return read(Run, row[:-1]), str(row[-1])
+
+    def claim(self, run_id: str) -> Claim | None:
+        """What the agent of a run declared so far."""
+        with self._store.snapshot() as tx:
+            row = tx.one("claim_of_run", run=run_id)
+        return read(ClaimRow, row).claim() if row else None
 
     def page(
         self, where: Filter = EVERYTHING, *, limit: int = PAGE, after: str | None = None

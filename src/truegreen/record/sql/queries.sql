@@ -220,6 +220,10 @@ SELECT {finding} FROM findings WHERE findings.run_key = :run_key ORDER BY findin
 SELECT {finding} FROM runs JOIN findings ON findings.run_key = runs.key
   WHERE runs.task_key = :key ORDER BY findings.key;
 
+-- name: claim_of_run
+-- What the agent of a run declared.
+SELECT {claim} FROM runs JOIN claims ON claims.run_key = runs.key WHERE runs.id = :run;
+
 -- name: claims_of_task
 -- What the agents of a task declared, oldest first.
 SELECT {claim} FROM runs JOIN claims ON claims.run_key = runs.key

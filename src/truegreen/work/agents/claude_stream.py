@@ -21,6 +21,9 @@ _KNOWN = frozenset({"system", "assistant", "user", "result", "rate_limit_event"}
 _MOST_TASKS = 1000
 _TASK_OVER = ("completed", "failed", "killed", "stopped", "cancelled", "canceled")
 
+_OWN_BACK_OFF_S = 45.0
+"""The client's own back-off ends at about 40 s; what is longer is the provider's word."""
+
 
 class Server(Struct):
     """A connector in `init`."""
@@ -178,7 +181,8 @@ class Stream(Conversation):
         if event.subtype == "init":
             self._init(event)
         elif event.subtype == "api_retry":
-            self.retry_s = (event.retry_delay_ms or 0.0) / 1000
+            delay = (event.retry_delay_ms or 0.0) / 1000
+            self.retry_s = delay if delay > _OWN_BACK_OFF_S else 0.0
         elif event.subtype == "permission_denied":
             said = event.message if isinstance(event.message, str) else "denied"
             self.hindered.deny(event.tool_use_id or "", one_line(said))

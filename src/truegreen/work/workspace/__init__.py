@@ -138,6 +138,17 @@ class Workspace:
         tree, kept = self._read_commit(commit)
         return _snapshot(ref, commit, tree, kept)
 
+    def kept(self, snapshot_id: str, ref: str = "") -> Snapshot | None:
+        """The snapshot with this id: unlike what a ref points to, it is the same for ever."""
+        if not re.fullmatch(r"[0-9a-f]{40}", snapshot_id):
+            return None
+        commit = bytes.fromhex(snapshot_id)
+        try:
+            tree, kept = self._read_commit(commit)
+        except errors.Broken:
+            return None
+        return _snapshot(ref, commit, tree, kept)
+
     def digest(self, *, base: Snapshot | None = None) -> str:
         """The digest that the workspace has now, as `left` would find it; nothing is kept."""
         taking = self._taking(base or self._base)
