@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from benchmarks import counts, growth, ledger, reads, report, start_up, terminate, verify, writers
+from benchmarks import (
+    counts,
+    growth,
+    ledger,
+    reads,
+    report,
+    start_up,
+    stream,
+    supervision,
+    terminate,
+    verify,
+    writers,
+)
 from benchmarks.bench import Bench
 from benchmarks.measure import Figure, Scale
 from benchmarks.report import Part
@@ -22,6 +34,8 @@ SUITES: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "terminate": terminate.run,
     "verify": verify.run,
     "start_up": start_up.run,
+    "supervision": supervision.run,
+    "stream": stream.run,
     "growth": growth.run,
     "reads": reads.run,
 }

@@ -141,6 +141,7 @@ CHANGES: dict[str, Any] = {
     "writable": ("/tmp",),  # noqa: S108 - only a text here
     "network": False,
     "pass_env": ("A",),
+    "connectors": ("tracker",),
     "title": "other",
     "goal": "g",
     "role": "coder",

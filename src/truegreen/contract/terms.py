@@ -290,6 +290,7 @@ class Doer(Strict, frozen=True, kw_only=True):
     writable: Globs = ()
     network: bool = True
     pass_env: tuple[str, ...] = ()
+    connectors: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.adapter, "adapter")
@@ -299,6 +300,7 @@ class Doer(Strict, frozen=True, kw_only=True):
         checked_paths(self.writable, "writable")
         for n, name in enumerate(self.pass_env):
             checked_variable(name, f"pass_env[{n}]")
+        force_setattr(self, "connectors", checked_names(self.connectors, "connectors"))
 
 
 class AgentDefinition(Doer, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from truegreen.supervisor.place import Place, RunPlace, environment, own_variabl
 from truegreen.supervisor.pulse import FENCED, Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.agents import Adapter, Ending, Reader, Reading, adapter_of
+from truegreen.work.agents import Adapter, Ending, Expectation, Reader, Reading, adapter_of
 from truegreen.work.claims import Rejected, read_claim_file, statements_of
 from truegreen.work.exits import Declared, exit_of
 from truegreen.work.jail import Profile, choose
@@ -135,8 +135,7 @@ class Attempt:
         """Run the agent, write down how it ended, and examine what it left."""
         self._baseline = self._before()
         since = time.time_ns()
-        adapter = self._prepared.adapter
-        reader = adapter.reader(adapter.expects(self._argv))
+        reader = self._prepared.adapter.reader(self._expected())
         door = RunDoor(self._ledger, self._ticket, self._files.door)
         try:
             ended = self._work(reader)
@@ -177,6 +176,12 @@ class Attempt:
             rejected=declared.rejected,
             baseline=self._baseline,
         )
+
+    def _expected(self) -> Expectation:
+        """What the arguments ask for, and the connectors that the contract says are needed."""
+        asked = self._prepared.adapter.expects(self._argv)
+        needed = (*asked.connectors, *self._prepared.contract.connectors)
+        return msgspec.structs.replace(asked, connectors=tuple(dict.fromkeys(needed)))
 
     def _before(self) -> tuple[Finding, ...]:
         """What gates with a `before` say about the tree that the agent will find."""

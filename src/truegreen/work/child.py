@@ -11,8 +11,8 @@ import select
 from typing import Protocol
 
 from truegreen.contract.terms import Isolation
-from truegreen.work.shim import Entry, entry_of, silence, table
-from truegreen.work.tree import Identity, Swept, family, printable
+from truegreen.work.shim import Entry, entry_of, table
+from truegreen.work.tree import Identity, Swept, family, hunted, printable
 
 CHUNK = 1 << 16
 _TROUBLE = 2000
@@ -152,7 +152,7 @@ class Guarded:
             return True  # a namespace ends with its first process
         if not account.pid:
             return True  # nothing was started
-        found, left = silence(lambda: family(self._tag, None), groups=False)
+        found, left = hunted(self._tag, self.identity)
         self._add(found)
         account.left = [entry.pid for entry in left]
         return False
@@ -165,7 +165,7 @@ class Guarded:
 
     def force(self) -> None:
         """The guard does not obey: kill the tree from outside, and the guard with it."""
-        found, left = silence(lambda: family(self._tag, self.identity), groups=False)
+        found, left = hunted(self._tag, self.identity)
         self._add([entry for entry in found if entry.pid != self.pid])
         self.account.left = [entry.pid for entry in left]
 
@@ -227,7 +227,7 @@ class Group:
         else:
             self.account.code = os.WEXITSTATUS(status)
         killed = {one.pid for one in self.account.swept}
-        self.account.left = [e.pid for e in family(self._tag, None) if e.pid not in killed]
+        self.account.left = [e.pid for e in family(self._tag, self.identity) if e.pid not in killed]
         return False
 
     def close(self) -> None:

@@ -24,6 +24,8 @@ CHUNK = 1 << 16
 SETTLE = 0.15
 """How long what the main process left behind may take to end by itself, as a `| tee` does."""
 KILL_BOUND = 2.0
+DYING = 0.02
+"""How long the killed may take to fall before we look for others."""
 LOOK = 0.05
 RTTIME = 15  # RLIMIT_RTTIME; only real-time schedulers look at it
 MARK = 1 << 62
@@ -114,7 +116,11 @@ def send(entry: Entry, number: int) -> None:
 
 
 def silence(
-    find: Callable[[], list[Entry]], *, groups: bool, bound: float = KILL_BOUND
+    find: Callable[[], list[Entry]],
+    *,
+    groups: bool,
+    gone: Callable[[list[Entry]], bool],
+    bound: float = KILL_BOUND,
 ) -> tuple[list[Entry], list[Entry]]:
     """Stop all, look again until nobody is new, kill; repeat until nobody is left.
 
@@ -123,7 +129,6 @@ def silence(
     """
     met: dict[tuple[int, int], Entry] = {}
     deadline = time.monotonic() + bound
-    pause = 0.0005
     while found := find():
         fresh = found
         while fresh and time.monotonic() < deadline:
@@ -135,9 +140,19 @@ def silence(
             send(entry, _signal.SIGKILL)
         if time.monotonic() >= deadline:
             return list(met.values()), find()
-        time.sleep(pause)
-        pause = min(2 * pause, 0.02)
+        patience = time.monotonic() + DYING
+        while not gone(found) and time.monotonic() < patience:
+            time.sleep(0.001)
     return list(met.values()), []
+
+
+def all_dead(entries: list[Entry]) -> bool:
+    """Whether none of these acts any more."""
+    for entry in entries:
+        now = entry_of(entry.pid)
+        if now and now.start == entry.start and now.alive:
+            return False
+    return True
 
 
 def _stop(entries: list[Entry], *, groups: bool) -> None:
@@ -281,7 +296,10 @@ class Guard:
 
     def end(self) -> None:
         """Kill what is left, name it, and say that nothing is."""
-        met, left = self.empty_jail() if self.spec.jailed else silence(self.found, groups=True)
+        if self.spec.jailed:
+            met, left = self.empty_jail()
+        else:
+            met, left = silence(self.found, groups=True, gone=self.buried)
         self.reap()
         for entry in met:
             if entry.pid != self.main:
@@ -295,6 +313,11 @@ class Guard:
         """The living, with the dead buried first, so that an orphan shows up below us."""
         self.reap()
         return self.living() or self.caught()
+
+    def buried(self, _: list[Entry]) -> bool:
+        """Whether all of them are, and nobody else is left."""
+        self.reap()
+        return self.childless
 
     def caught(self) -> list[Entry]:
         """Who forks and ends faster than all of /proc can be read is stopped on sight.

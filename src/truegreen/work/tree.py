@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from truegreen.work.shim import MARK, Entry, beneath, entry_of, read_all, silence, table
+from truegreen.work.shim import MARK, Entry, all_dead, beneath, entry_of, read_all, silence, table
 
 VARIABLE = "TRUEGREEN_RUN"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -96,11 +96,15 @@ def mark_of(tag: str) -> int:
     return MARK | int.from_bytes(sha256(tag.encode()).digest()[:6]) << 4 if tag else 0
 
 
-def marked(tag: str, everybody: dict[int, Entry]) -> list[Entry]:
-    """The processes that carry a run's tag in their environment or its mark in their limits."""
+def marked(tag: str, everybody: dict[int, Entry], since: int) -> list[Entry]:
+    """The processes that carry a run's tag in their environment or its mark in their limits.
+
+    Whoever was there before the run began is not looked at.
+    """
     word = f"{VARIABLE}={tag}".encode()
     number = str(mark_of(tag)).encode()
-    return [entry for entry in everybody.values() if tag and _carries(entry.pid, word, number)]
+    young = (entry for entry in everybody.values() if entry.start >= since)
+    return [entry for entry in young if tag and _carries(entry.pid, word, number)]
 
 
 def _carries(pid: int, word: bytes, number: bytes) -> bool:
@@ -113,9 +117,14 @@ def _carries(pid: int, word: bytes, number: bytes) -> bool:
 
 
 def family(tag: str, identity: Identity | None) -> list[Entry]:
-    """All living processes of a run, as far as they can be known from outside."""
+    """All living processes of a run, as far as they can be known from outside.
+
+    `identity` is its outermost process, which was there first.
+    """
     everybody = table()
-    roots = {entry.pid for entry in marked(tag, everybody)}
+    known = identity is not None and identity.boot == boot_id()
+    since = identity.start if identity and known else 0
+    roots = {entry.pid for entry in marked(tag, everybody, since)}
     if identity and identity.alive():
         roots.add(identity.pid)
     kin = {pid: everybody[pid] for pid in roots if pid in everybody}
@@ -135,9 +144,14 @@ def _ancestry(pid: int, everybody: dict[int, Entry]) -> set[int]:
 
 def sweep(tag: str, identity: Identity | None = None) -> Sweep:
     """Kill whatever carries the tag or descends from the process, until nothing is found."""
-    met, left = silence(lambda: family(tag, identity), groups=False)
+    met, left = hunted(tag, identity)
     swept = tuple(Swept(entry.pid, printable(entry.name)) for entry in met)
     return Sweep(swept, tuple(entry.pid for entry in left))
+
+
+def hunted(tag: str, identity: Identity | None) -> tuple[list[Entry], list[Entry]]:
+    """Who was killed, and who is left."""
+    return silence(lambda: family(tag, identity), groups=False, gone=all_dead)
 
 
 def cpu_seconds(root: int) -> float:

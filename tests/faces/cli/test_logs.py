@@ -186,7 +186,7 @@ def following(
         [SCRIPT, "log", "--follow", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environ(),
+        env=environ(PYTHONUNBUFFERED=""),  # else a line may come before the look that found it ends
     ) as process:
         try:
             yield process

@@ -1,0 +1,183 @@
+"""P7, P9, P12: what a supervised run and a gate cost, and how soon a large tree is silent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from benchmarks.bench import Bench
+from benchmarks.measure import Figure, at_most, interleaved, ratio_at_most, seconds, unmeasured
+from truegreen.contract import Gate, Isolation
+from truegreen.model import FindingOutcome
+from truegreen.work import process, verify
+from truegreen.work.gates.rooms import Site
+from truegreen.work.jail import choose
+from truegreen.work.process import Launch
+from truegreen.work.workspace import Workspace
+
+BARE = "python -I -c pass"
+LEVELS = (Isolation.JAIL, Isolation.REAPER, Isolation.NONE)
+PROCESSES = 200
+_STARTED_SECONDS = 30.0
+
+
+def run(bench: Bench) -> Iterator[Figure]:
+    """The whole command, then a gate, then the end of a large tree."""
+    yield from _commands(bench)
+    for files in sorted({bench.scale.pick(1_000, 1_000, 20), bench.scale.pick(20_000, 5_000, 20)}):
+        yield from _gates(bench, files)
+    yield from _silence(bench)
+
+
+# --- the whole command
+
+
+def _commands(bench: Bench) -> Iterator[Figure]:
+    program = os.path.join(sysconfig.get_path("scripts"), "truegreen")
+    if not os.access(program, os.X_OK):
+        yield unmeasured("truegreen run -- true", f"there is no {program}")
+        return
+    home = bench.folder(bench.folders[0])
+    place = os.path.join(home, "work")
+    os.mkdir(place)
+    environment = {
+        **os.environ,
+        "HOME": home,
+        "XDG_STATE_HOME": f"{home}/state",
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": f"{home}/compiled",
+    }
+    environment.pop("TRUEGREEN_STORE", None)
+    spent = partial(_milliseconds, environment=environment, cwd=place)
+    commands: dict[str, Callable[[], float]] = {
+        BARE: partial(spent, [sys.executable, "-I", "-c", "pass"])
+    }
+    for level in LEVELS:
+        words = [program, "run", "--json", "--isolation", level, "--", "true"]
+        commands[f"truegreen run --isolation {level} -- true"] = partial(spent, words, allowed=3)
+    for action in commands.values():
+        action()  # compiled, and the store made
+    bench.say("truegreen run -- true at every level")
+    samples = interleaved(bench.scale.pick(21, 9, 1), commands)
+    bare = samples.pop(BARE)
+    for name, ours in samples.items():
+        yield Figure(name, ours, "ms", (ratio_at_most(12),), bare, BARE)
+
+
+def _milliseconds(
+    words: list[str], *, environment: dict[str, str], cwd: str, allowed: int = 0
+) -> float:
+    def action() -> None:
+        done = subprocess.run(  # noqa: S603
+            words, env=environment, cwd=cwd, stdout=subprocess.DEVNULL, check=False
+        )
+        assert done.returncode in (0, allowed), (words, done.returncode)
+
+    return seconds(action) * 1e3
+
+
+# --- a gate
+
+
+def _gates(bench: Bench, files: int) -> Iterator[Figure]:
+    home = bench.folder(bench.folders[0])
+    root = os.path.join(home, "tree")
+    _make_tree(root, files)
+    workspace = Workspace(root, os.path.join(home, "mirrors"))
+    base = workspace.base("task")
+    with open(os.path.join(root, "changed.txt"), "w", encoding="utf-8") as file:
+        file.write("by the agent\n")
+    left = workspace.left("run", base=base)
+    site = Site(
+        workspace=workspace,
+        base=base,
+        left=left,
+        scratch=os.path.join(home, "rooms"),
+        path=os.environ["PATH"],
+        contract_digest="sha256:0",
+    )
+    gate = Gate(name="true", command=("true",), protect=("d0/**",))
+
+    def checked() -> None:
+        assert verify.check_gate(gate, site).outcome is FindingOutcome.PASSED
+
+    def worktree() -> None:
+        path = os.path.join(home, f"worktree-{time.monotonic_ns()}")
+        _git(root, "worktree", "add", "-q", "--detach", path, "HEAD")
+
+    bench.say(f"a gate on a clean copy of {files:,} files")
+    actions: dict[str, Callable[[], float]] = {
+        "git worktree add": lambda: seconds(worktree) * 1e3,
+        "gate": lambda: seconds(checked) * 1e3,
+        "snapshot": lambda: seconds(lambda: workspace.left("again", base=base)) * 1e3,
+    }
+    samples = interleaved(bench.scale.pick(9, 5, 1), actions)
+    goals = (at_most(300.0), ratio_at_most(3)) if files <= 1_000 else (ratio_at_most(3),)  # noqa: PLR2004
+    bare = samples["git worktree add"]
+    what = f"gate `true` at A2, {files:,} files"
+    yield Figure(what, samples["gate"], "ms", goals, bare, "git worktree add")
+    yield Figure(
+        f"snapshot, {files:,} files", samples["snapshot"], "ms", (), bare, "git worktree add"
+    )
+
+
+def _make_tree(root: str, files: int) -> None:
+    for number in range(files):
+        folder = os.path.join(root, f"d{number % 20}", f"e{number % 7}")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"f{number}.py"), "w", encoding="utf-8") as file:
+            file.write(f"value = {number}\n" * 200)
+    _git(root, "init", "-q")
+    _git(root, "add", "-A")
+    _git(root, "-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-qm", "first")
+
+
+def _git(root: str, *words: str) -> None:
+    subprocess.run(["git", "-C", root, *words], check=True, stdout=subprocess.DEVNULL)  # noqa: S603, S607
+
+
+# --- the end of a large tree
+
+
+def _silence(bench: Bench) -> Iterator[Figure]:
+    home = bench.folder(bench.folders[0])
+    for level in LEVELS[:2]:
+        bench.say(f"silence of {PROCESSES} processes, {level}")
+        repeats = bench.scale.pick(25, 5, 1)
+        samples = [
+            _until_silent(home, level, bench.scale.pick(200, 200, 5)) for _ in range(repeats)
+        ]
+        goal = at_most(250.0)
+        yield Figure(f"kill to silence, {PROCESSES} processes, {level}", samples, "ms", (goal,))
+
+
+def _until_silent(home: str, level: Isolation, many: int) -> float:
+    """From the word that kills to the return of a verified empty tree."""
+    script = f"i=0; while [ $i -lt {many} ]; do sleep 300 & i=$((i+1)); done; echo up; wait"
+    lines: list[bytes] = []
+    asked = 0.0
+    begun = time.monotonic()
+
+    def tick() -> str | None:
+        nonlocal asked
+        assert time.monotonic() - begun < _STARTED_SECONDS
+        if not lines:
+            return None
+        asked = asked or time.monotonic()
+        return "!enough"
+
+    launch = Launch(
+        argv=("sh", "-c", script),
+        cwd=home,
+        env={"PATH": os.environ["PATH"]},
+        isolation=choose(level),
+        tag=f"run_bench{time.monotonic_ns()}",
+    )
+    ended = process.run(launch, line=lines.append, tick=tick, tick_s=0.01)
+    assert not ended.survivors, ended
+    return (time.monotonic() - asked) * 1e3
