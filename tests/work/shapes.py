@@ -138,9 +138,16 @@ def no_home(path: str) -> None:
 def mute(path: str) -> None:
     """Closes its output early."""
     child(path)
+    standing(path)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     os.closerange(1, 3)
+
+
+def standing(path: str) -> None:
+    """Wait for the first beat."""
+    while not os.path.exists(path):
+        time.sleep(0.002)
 
 
 def main() -> None:
@@ -151,8 +158,7 @@ def main() -> None:
         **{made.__name__: made for made in SHAPES},
     }
     shapes[shape](path)
-    while not os.path.exists(path):
-        time.sleep(0.002)
+    standing(path)
     if shape != "mute":
         sys.stdout.write("ready\n")
         sys.stdout.flush()

@@ -81,10 +81,10 @@ def examine(
     def charge(check: str) -> bool:
         limit = subject.contract.budget.check_errors
         try:
-            ledger.charge(ticket, "check_errors", limit=limit, subject=check)
+            used, most = ledger.charge(ticket, "check_errors", limit=limit, subject=check)
         except BudgetSpent:
             return False
-        return True
+        return used < most
 
     site = site_of(place, subject, ticket.run, pulse.word)
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))

@@ -344,14 +344,12 @@ class Guard:
             _all(_signal.SIGSTOP)
         met = self.living()
         deadline = time.monotonic() + KILL_BOUND
-        left = met
-        while left and time.monotonic() < deadline:
+        while not self.childless and time.monotonic() < deadline:
             _all(_signal.SIGKILL)
             self.reap()
-            left = self.living()
-            if left:
+            if not self.childless:
                 time.sleep(0.001)
-        return met, left
+        return met, self.living()
 
 
 def _all(number: int) -> None:

@@ -51,7 +51,7 @@ def the_task(tg: Run) -> str:
             answer = tg("log", tasks[0]["id"])
             if "begun" in answer.out:
                 return str(tasks[0]["id"])
-    pytest.fail("no agent is at work")
+    pytest.fail(f"no agent is at work: {tg('list')}")
 
 
 def of_run(run: str) -> list[int]:

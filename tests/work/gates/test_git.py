@@ -139,7 +139,10 @@ def test_a_remote_that_would_run_a_program_is_never_asked(tree, tmp_path):
     work(tree)
     mark = tmp_path / "ran"
     found = tree.ask(git(pushed=True), remotes={"origin": f"ext::touch {mark}"})
-    assert found.outcome is ERROR
+    assert (found.outcome, found.reason) == (
+        ERROR,
+        "gate error: origin is no address that is safe to ask",
+    )
     assert not mark.exists()
 
 
@@ -172,11 +175,13 @@ def test_a_head_that_names_no_commit_is_red(tree):
 
 def test_a_swapped_object_is_not_believed(tree):
     commit = work(tree)
-    before = tree.base.commit
+    tree.write({"a.txt": "uncommitted\n"})
+    tree.git("add", "-A")
+    other = tree.git("commit-tree", "-m", "x", tree.git("write-tree"))
     objects = tree.root / ".git/objects"
     forged = objects / commit[:2] / commit[2:]
     forged.chmod(0o644)
-    forged.write_bytes((objects / before[:2] / before[2:]).read_bytes())
+    forged.write_bytes((objects / other[:2] / other[2:]).read_bytes())
     assert tree.ask(git()).outcome is FAILED
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from truegreen.contract import Isolation, Tampering
-from truegreen.errors import Stale
+from truegreen.errors import Stale, StoreBusy
 from truegreen.model import FindingOutcome, Level
 from truegreen.work import jail, verify
 from truegreen.work.gates import run
@@ -467,12 +467,15 @@ def test_the_tick_runs_while_a_gate_runs_and_can_stop_it(tree):
     assert (found.outcome, found.reason) == (ERROR, "gate error: stopped (canceled)")
 
 
-def test_what_the_tick_raises_comes_through_and_the_gate_is_gone(tree, tmp_path):
+@pytest.mark.parametrize(
+    "error", [Stale("another supervisor has it"), StoreBusy("locked"), OSError(5)]
+)
+def test_what_the_tick_raises_comes_through_and_the_gate_is_gone(tree, tmp_path, error):
     def fenced() -> str | None:
-        raise Stale("another supervisor has it", stale="fence")
+        raise error
 
     mark = tmp_path / "late"
-    with pytest.raises(Stale):
+    with pytest.raises(type(error)):
         verify.check_gate(sh(f"sleep 1; touch {mark}"), tree.site(tick=fenced))
     assert not os.listdir(tree.home / "scratch")
     assert not mark.exists()
