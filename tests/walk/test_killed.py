@@ -124,3 +124,27 @@ def test_checks_that_were_cut_short_leave_it_to_a_person_who_can_have_them_run_a
     answer = walk.tg("show", "--json", task)
     assert answer.json()["task_status"] == "needs_review"
     assert "died while checks were under way" in answer.json()["verdict"]["reason"]
+
+
+def test_an_undecided_task_is_decided_by_a_second_look(walk: Walk) -> None:
+    """What stood in the way was the gate, and somebody has mended that."""
+    program = walk.bin / "check-it"
+    got = walk.run("--gate", "check-it", *shell("touch out.txt"))
+    assert (got.status, got.task["task_status"]) == (5, "needs_review")
+    program.write_text("#!/bin/sh\ntest -f out.txt\n")
+    program.chmod(0o755)
+    answer = walk.tg("verify", "--json", got.task["id"])
+    assert (answer.status, answer.json()["task_status"]) == (0, "succeeded")
+    assert walk.ledger().inbox() == []
+    told = walk.tg("verify", "--json", got.task["id"]).json()
+    assert (told["again"]["outcome"], told["task_status"]) == ("passed", "succeeded")
+
+
+def test_a_gate_can_be_asked_by_itself(walk: Walk) -> None:
+    (walk.folder / "truegreen.toml").write_text("[gates.there]\nkind = 'exists'\npaths = ['x']\n")
+    assert walk.tg("gate", "there").status == 1
+    (walk.folder / "x").write_text("here\n")
+    answer = walk.tg("gate", "there", "--json")
+    assert (answer.status, answer.json()["outcome"]) == (0, "passed")
+    assert walk.tg("gate", "ther").status == 2
+    assert walk.tg("gate", "exit 77").status in (5, 77)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,6 +153,20 @@ def test_the_guard_shows_neither_its_memory_nor_its_pipes(tmp_path: Path):
     assert "forged" not in said(ended)
     assert said(ended).count("denied\n") >= 2
     assert ended.code == 3
+
+
+def test_the_doors_of_service_managers_are_shut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    door = tmp_path / "bus"
+    monkeypatch.setattr(jail, "MANAGERS", (str(door),))
+    script = (
+        f"{sys.executable} -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{door}\")'"
+    )
+    with socket.socket(socket.AF_UNIX) as manager:
+        manager.bind(str(door))
+        manager.listen()
+        ended = inside(tmp_path, script)
+    assert ended.code == 1
+    assert "ConnectionRefusedError" in said(ended)
 
 
 def test_the_disk_behind_the_masks_cannot_be_read(tmp_path: Path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import msgspec
+
 from truegreen.work.tree import Identity, me
 
 
@@ -24,3 +26,9 @@ def read_holder(name: str) -> Identity | None:
     boot, _, place = rest.partition("/")
     pid, _, start = place.partition("/")
     return Identity(boot, int(pid), int(start)) if pid.isdigit() and start.isdigit() else None
+
+
+def process_of(kept: str) -> Identity | None:
+    """The process that a supervisor wrote down beside its lease."""
+    known = msgspec.json.decode(kept) if kept else None
+    return Identity(**known) if known else None

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import errno
 
-import msgspec
-
 from truegreen.errors import DiskFull, Refused, TruegreenError
 from truegreen.facts import Exit, Ticket, Verdict
 from truegreen.model import (
@@ -22,34 +20,27 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record.ledger import Ledger, Overdue
-from truegreen.supervisor.holder import holder_name, host_name, read_holder
-from truegreen.supervisor.place import Place
+from truegreen.supervisor.holder import holder_name, host_name, process_of, read_holder
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.work.process import sweep
-from truegreen.work.tree import Identity
 
 _INTERRUPTED = "the supervisor died while checks were under way; check again: truegreen verify {}"
 
 
-def recover(ledger: Ledger, _place: Place) -> list[str]:
+def recover(ledger: Ledger) -> list[str]:
     """End what dead supervisors of this machine left unfinished; says which tasks."""
     done = []
     for left in ledger.owned(host_name()):
         holder = read_holder(left.lease.holder)
         if holder is None or holder.alive():
             continue
-        sweep(left.run, _process(left))
+        sweep(left.run, process_of(left.lease.process))
         try:
             _finish(ledger, left._replace(gone=True))
         except Refused:
             continue  # another supervisor was quicker
         done.append(left.task)
     return done
-
-
-def _process(left: Overdue) -> Identity | None:
-    kept = msgspec.json.decode(left.lease.process)
-    return Identity(**kept) if kept else None
 
 
 def _finish(ledger: Ledger, left: Overdue) -> None:

@@ -23,7 +23,7 @@ from tests.work.workspace.scenes import (
     write,
 )
 from truegreen import errors
-from truegreen.work.workspace import Workspace, mirror, walking
+from truegreen.work.workspace import Workspace, mirror, packs, walking
 
 WRITER = """
 import sys
@@ -156,8 +156,8 @@ def test_many_snapshots_are_packed_together_and_all_stay_readable(tmp_path: Path
     for number in range(20):
         write(root, {"a.txt": "line\n" * 200 + str(number)})
         lefts.append(taken.left(f"r{number}"))
-    packs = list((Path(taken.mirror.path) / "objects" / "pack").glob("*.pack"))
-    assert len(packs) < 10
+    written = list((Path(taken.mirror.path) / "objects" / "pack").glob("*.pack"))
+    assert len(written) < 10
     assert len(other.changes(base, lefts[3])) == 1
     monkeypatch.setattr(mirror.Mirror, "_read_by_git", None)  # nothing was packed as a delta
     for number in (0, 7, 19):
@@ -234,11 +234,11 @@ def test_a_full_disk_is_an_error_that_leaves_no_snapshot(tmp_path: Path):
 
 def test_old_unfinished_files_of_killed_writers_are_removed(tmp_path: Path):
     root = write(tmp_path / "work", {"a.txt": "1"})
-    packs = Path(workspace(root).mirror.path) / "objects" / "pack"
-    write(packs, {"tmp_truegreen_1_a": "x", "tmp_truegreen_2_b": "y"})
-    os.utime(packs / "tmp_truegreen_1_a", (0, 0))
+    folder = Path(workspace(root).mirror.path) / "objects" / "pack"
+    write(folder, {"tmp_truegreen_1_a": "x", "tmp_truegreen_2_b": "y"})
+    os.utime(folder / "tmp_truegreen_1_a", (0, 0))
     workspace(root)
-    assert os.listdir(packs) == ["tmp_truegreen_2_b"]
+    assert os.listdir(folder) == ["tmp_truegreen_2_b"]
 
 
 def test_a_link_swapped_in_while_we_walk_is_never_followed(tmp_path: Path):
@@ -284,6 +284,38 @@ def test_a_file_that_is_not_what_it_was_listed_as_is_not_waited_for(tmp_path: Pa
     monkeypatch.setattr(walking.Walk, "_file", swapped)
     base = workspace(root).base("t")
     assert base.refused == ("b.txt: a pipe",)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_link_put_in_place_after_the_listing_is_not_followed(tmp_path: Path, monkeypatch, kind):
+    root = write(tmp_path / "work", {"a.txt": "1", "x" if kind == "file" else "x/key": "2"})
+    secret = write(tmp_path / "secret", {"key": "SECRET"})
+    step = "_file" if kind == "file" else "_below"
+    real = getattr(walking.Walk, step)
+
+    def swapped(self, folder, name, path, *more):
+        if name == b"x":
+            os.rename(root / "x", tmp_path / "aside")
+            os.symlink(secret / "key" if kind == "file" else secret, root / "x")
+        return real(self, folder, name, path, *more)
+
+    monkeypatch.setattr(walking.Walk, step, swapped)
+    base = workspace(root).base("t")
+    assert base.files == 1
+    assert base.refused[0].startswith("x: ")
+
+
+def test_a_disk_that_is_full_is_not_taken_for_a_file_that_cannot_be_read(tmp_path: Path):
+    packer = packs.Packer(str(tmp_path), lambda _: False)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, before[1]))
+    try:
+        with pytest.raises(errors.DiskFull):
+            packer.add(b"blob", os.urandom(4 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        packer.abandon()
+    assert os.listdir(tmp_path) == ["home"]
 
 
 def test_a_file_that_keeps_growing_is_refused_not_read_for_ever(tmp_path: Path, monkeypatch):

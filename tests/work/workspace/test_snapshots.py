@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import struct
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from tests.work.workspace.scenes import (
     write,
 )
 from truegreen import errors
-from truegreen.work.workspace import Change, Limits, TooMuch, Workspace, top_of
+from truegreen.work.workspace import Change, Limits, TooMuch, Workspace, dotgit, top_of
 
 EMPTY = "tree:4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -113,6 +114,15 @@ def test_an_odd_index_only_loses_what_is_ignored(tmp_path: Path, damage: bytes):
     assert workspace(root).base("t").files == 3
     (root / ".git" / "index").write_bytes(damage)
     assert workspace(root).base("u").files == 2
+
+
+def test_an_index_whose_paths_grow_without_end_is_not_believed(tmp_path: Path):
+    root = repository(tmp_path / "work", {"a.txt": "1"})
+    entries = [bytes(62) + b"\0" + b"x" * 1000 + b"\0"] * 5
+    (root / ".git" / "index").write_bytes(struct.pack(">4sII", b"DIRC", 4, 5) + b"".join(entries))
+    found = dotgit.repository_of(str(root))
+    assert found
+    assert dotgit.tracked_by(found) == frozenset()
 
 
 def test_a_new_rule_hides_nothing_from_what_was_left(tmp_path: Path):
@@ -365,7 +375,7 @@ def _where(root: Path) -> tuple[str, str]:
 )
 def test_a_head_that_names_no_ref_is_no_commit(tmp_path: Path, head: str):
     root = repository(tmp_path / "work", {"a.txt": "1"})
-    write(tmp_path, {"secret": "a" * 40})
+    write(root, {"secret": "a" * 40})
     (root / ".git" / "HEAD").write_text(head)
     assert workspace(root).base("t").commit == ""
 

@@ -57,10 +57,9 @@ class Frame:
         try:
             if ledger.owned("", limit=1):
                 # Some run is held by somebody: whoever looks should not be shown a dead one.
-                from truegreen.app import place_of  # noqa: PLC0415 - the supervisor loads slowly
-                from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - the same
+                from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
 
-                recover(ledger, place_of(config))
+                recover(ledger)
             yield ledger
         finally:
             ledger.close()

@@ -71,7 +71,7 @@ def log(frame: Frame, run: str, tail: int | None, *, follow: bool, stderr: bool)
     """
     config = frame.load()
     with frame.ledger() as ledger:
-        lookout = Lookout(config, ledger)
+        lookout = Lookout(ledger)
         if follow:
             lookout.until(lambda: _has_begun(config, ledger, run, stderr=stderr))
         found = _find(config, ledger, run, stderr=stderr)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from truegreen.app import place_of
-from truegreen.config import Config
 from truegreen.record.ledger import Ledger
 
 _LOOK_SECONDS = 0.1
@@ -19,8 +17,7 @@ _RECOVER_SECONDS = 1.0
 class Lookout:
     """Looks again and again, until something is so."""
 
-    def __init__(self, config: Config, ledger: Ledger) -> None:
-        self._config = config
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._next = 0.0
 
@@ -39,5 +36,5 @@ class Lookout:
             return
         from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - only who waits needs it
 
-        recover(self._ledger, place_of(self._config))
+        recover(self._ledger)
         self._next = time.monotonic() + _RECOVER_SECONDS

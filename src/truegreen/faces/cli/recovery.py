@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import click
+import msgspec
 
 from truegreen.app import operator
 from truegreen.faces.axes import task_look
@@ -167,14 +168,13 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
 
     Refused when nothing runs. Exit status: 0 when it ended, 5 when it did not within 30 seconds.
     """
-    config = frame.load()
     with frame.ledger() as ledger:
         task_id = ledger.find("tsk", task)
         if force:
             return _terminate(frame, ledger, task_id, reason)
         ledger.ask_stop(task_id, actor=operator(), reason=reason)
         run = ledger.dossier(task_id).runs[-1].id
-        lookout = Lookout(config, ledger)
+        lookout = Lookout(ledger)
         ended = lookout.until(lambda: ledger.run(run)[0].ended_at is not None, STOP_SECONDS)
         dossier = ledger.dossier(task_id)
         frame.give(whole(ledger, dossier), lambda paper: draw(paper, dossier))
@@ -185,13 +185,10 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
 
 
 def _terminate(frame: Frame, ledger: Ledger, task_id: str, reason: str) -> int:
-    from truegreen.faces.termination import (  # noqa: PLC0415 - what kills is loaded by who kills
-        terminate_task,
-        termination_document,
-    )
+    from truegreen.supervisor.termination import terminate_task  # noqa: PLC0415 - loads slowly
 
     ended = terminate_task(ledger, task_id, actor=operator(), reason=reason)
-    frame.give(termination_document(ended), lambda paper: _draw_termination(paper, ended))
+    frame.give(msgspec.to_builtins(ended), lambda paper: _draw_termination(paper, ended))
     return INFRASTRUCTURE if ended.survivors else OK
 
 

@@ -11,10 +11,10 @@ from truegreen.config import Config
 from truegreen.contract import Contract, Gate, make_contract
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.frame import Frame, command, nearest
-from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, PERSON, draw, tell
+from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, PERSON, draw, tell, whole
 from truegreen.faces.cli.paper import Ink, Paper
 from truegreen.faces.cli.progress import shown
-from truegreen.faces.documents import check_document, task_document
+from truegreen.faces.documents import check_document
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
 from truegreen.record.ledger import Ledger
@@ -52,7 +52,6 @@ def verify(frame: Frame, task: str) -> int:
 
 def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
     dossier = ledger.dossier(task_id)
-    document = task_document(dossier, ledger.events(task_id)[-200:])
     fresh = {
         "outcome": look.verdict.outcome,
         "level": look.verdict.level,
@@ -65,7 +64,7 @@ def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
         paper.say(Ink("again ", "bold"), words)
         draw(paper, dossier)
 
-    frame.give({**document, "again": fresh}, drawn)
+    frame.give({**whole(ledger, dossier), "again": fresh}, drawn)
     return _VERDICTS.get(look.verdict.outcome, PERSON)
 
 

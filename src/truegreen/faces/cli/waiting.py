@@ -62,11 +62,10 @@ def wait(frame: Frame, tasks: tuple[str, ...], timeout: float | None) -> int:
     For several it is the worst: failed before infrastructure, cap hit, a person is needed,
     canceled or terminated, not settled yet (75), succeeded.
     """
-    config = frame.load()
     with frame.ledger() as ledger:
         ids = list(dict.fromkeys(ledger.find("tsk", task) for task in tasks))
         watched = Watched(ledger, ids, quiet=frame.json)
-        Lookout(config, ledger).until(watched.are_over, timeout)
+        Lookout(ledger).until(watched.are_over, timeout)
         dossiers = [ledger.dossier(task) for task in ids]
         documents = [whole(ledger, dossier) for dossier in dossiers]
     document = documents[0] if len(documents) == 1 else {"tasks": documents}

@@ -401,9 +401,7 @@ def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
 
 def _check_no_red(found: list[FindingRow], digest: str) -> None:
     """A check that failed can't be called undecided, unless it passed as well on the same tree."""
-    mine = [
-        f for f in found if f.binding and f.digest == digest and f.phase is not Phase.BASELINE
-    ]
+    mine = [f for f in found if f.binding and f.digest == digest and f.phase is not Phase.BASELINE]
     passed = {f.check_name for f in mine if f.outcome is FindingOutcome.PASSED}
     failed = {f.check_name for f in mine if f.outcome is FindingOutcome.FAILED}
     red = sorted(failed - passed)

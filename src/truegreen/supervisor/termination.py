@@ -1,4 +1,4 @@
-"""Terminate, as every face means it: true in the record first, then on this machine.
+"""Terminate, whoever asks for it: true in the record first, then on this machine.
 
 `stop --force` and `terminate` are this one path. The record seals the task and fences its runs off;
 only then are their processes killed, and what could not be killed is named.
@@ -6,17 +6,12 @@ only then are their processes killed, and what could not be killed is named.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from truegreen.facts import Actor
 from truegreen.record.ledger import Ledger, Termination
-from truegreen.supervisor.holder import host_name
+from truegreen.supervisor.holder import host_name, process_of
 from truegreen.work.process import sweep
-from truegreen.work.tree import Identity
-
-Document = dict[str, Any]
 
 
 def terminate_task(ledger: Ledger, task_id: str, *, actor: Actor, reason: str) -> Termination:
@@ -26,20 +21,9 @@ def terminate_task(ledger: Ledger, task_id: str, *, actor: Actor, reason: str) -
     # A supervisor that is alive kills by itself as soon as it sees the fence; a dead one does not,
     # and neither does one that was stopped in an earlier call that left survivors.
     runs = {*ended.runs, *(run.id for run in ledger.dossier(task_id).runs[-1:])}
-    sweeps = [sweep(run, _identity(processes.get(run, ""))) for run in sorted(runs)]
+    sweeps = [sweep(run, process_of(processes.get(run, ""))) for run in sorted(runs)]
     return msgspec.structs.replace(
         ended,
         killed=tuple(each.pid for done in sweeps for each in done.swept),
         survivors=tuple(pid for done in sweeps for pid in done.survivors),
     )
-
-
-def termination_document(ended: Termination) -> Document:
-    """The answer to terminate."""
-    document: Document = msgspec.to_builtins(ended)
-    return document
-
-
-def _identity(process: str) -> Identity | None:
-    kept = msgspec.json.decode(process) if process else None
-    return Identity(**kept) if kept else None
