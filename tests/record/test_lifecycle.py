@@ -13,6 +13,7 @@ from truegreen.errors import IllegalMove, InvalidInput, Terminated
 from truegreen.model import (
     DETAILS,
     HINDERED,
+    NO_BLIND_RETRY,
     PARENT,
     RESCUABLE,
     AgentStatus,
@@ -78,9 +79,9 @@ AFTER_EXIT = {
     "fall_silent": "turn_cap time_cap idle_cap cost_cap token_cap context_cap reentry_cap"
     " permission_denied egress_denied connector_missing input_needed agent_error unclaimed",
     "block": "approval_checkpoint approval_expired refused",
-    "retry": "declared_failure launch_failed signaled oom process_lost zero_output provider_error"
+    "retry": "declared_failure signaled oom process_lost zero_output provider_error"
     " rate_limited supervisor_crashed unclassified",
-    "fail": "auth_invalid disk_full config_invalid",
+    "fail": "auth_invalid disk_full config_invalid launch_failed",
     "cancel": "stopped canceled terminated superseded",
 }
 
@@ -188,7 +189,8 @@ def test_every_exit_leads_where_the_design_says(detail: ExitDetail):
 @pytest.mark.parametrize("detail", sorted(RESCUABLE))
 def test_rescue_that_is_switched_off_starts_no_check(detail: ExitDetail):
     step = leads_to(detail, POLICY._replace(rescue=frozenset()))
-    assert step == (Step(Move.BLOCK) if detail in HINDERED else Step(Move.RETRY, CHARGED))
+    failed = Step(Move.FAIL if detail in NO_BLIND_RETRY else Move.RETRY, CHARGED)
+    assert step == (Step(Move.BLOCK) if detail in HINDERED else failed)
 
 
 @pytest.mark.criterion("F04")

@@ -116,7 +116,7 @@ def bare(store_url: str, tmp_path: Any) -> Iterator[Store]:
         store_url = f"sqlite://{tmp_path}/bare.db"
     store = open_store(store_url)
     if store.dialect == "sqlite":
-        store.script(list(migrations("sqlite")[-1].statements))
+        store.script([text for step in migrations("sqlite") for text in step.statements])
     else:
         store.script(["ALTER TABLE tasks DISABLE TRIGGER ALL"])
     yield store

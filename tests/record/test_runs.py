@@ -330,7 +330,6 @@ LEADS_TO: dict[ExitDetail, tuple[TaskStatus, Outcome, Cell, str | None]] = {
     ),
     **dict.fromkeys(
         (
-            D.LAUNCH_FAILED,
             D.SIGNALED,
             D.OOM,
             D.PROCESS_LOST,
@@ -341,7 +340,7 @@ LEADS_TO: dict[ExitDetail, tuple[TaskStatus, Outcome, Cell, str | None]] = {
         (S.QUEUED, Outcome.UNKNOWN, Cell.OUTAGE, "attempts"),
     ),
     **dict.fromkeys(
-        (D.AUTH_INVALID, D.DISK_FULL, D.CONFIG_INVALID),
+        (D.AUTH_INVALID, D.DISK_FULL, D.CONFIG_INVALID, D.LAUNCH_FAILED),
         (S.FAILED, Outcome.UNKNOWN, Cell.OUTAGE, "attempts"),
     ),
     **dict.fromkeys(

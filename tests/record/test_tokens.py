@@ -155,6 +155,7 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "charge": ({SYS}, lambda g, a, t: g.charge(t, "reentries", limit=1, actor=a)),
     "end_run": ({SYS}, lambda g, a, t: g.end_run(t, ended(), actor=a)),
     "settle": ({SYS}, lambda g, a, t: g.settle(t, actor=a)),
+    "tell": ({SYS}, lambda g, a, t: g.tell(t, {}, actor=a)),
     "record": ({JUDGE, SYS}, lambda g, a, t: g.record(t, [_found()], actor=a)),
     "record_qa": ({JUDGE, SYS}, lambda g, a, t: g.record_qa(t, _found(), actor=a)),
     "judge": ({SYS}, lambda g, a, t: g.judge(t, _verdict(), actor=a)),
@@ -166,6 +167,8 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "unblock": ({OPER}, lambda g, a, _: g.unblock(T, actor=a, reason="x")),
     "retry": ({OPER}, lambda g, a, _: g.retry(T, actor=a, reason="x")),
     "cancel": ({LEAD_, OPER}, lambda g, a, _: g.cancel(T, actor=a)),
+    "ask_stop": ({LEAD_, OPER}, lambda g, a, _: g.ask_stop(T, actor=a)),
+    "recheck": ({OPER}, lambda g, a, _: g.recheck(T, holder="x", actor=a)),
     "terminate": ({LEAD_, OPER}, lambda g, a, _: g.terminate(T, actor=a)),
     "terminate_agent": ({LEAD_, OPER}, lambda g, a, _: g.terminate_agent(T, actor=a)),
     "heartbeat": ({SYS}, lambda g, a, t: g.heartbeat(t, actor=a)),
@@ -237,7 +240,17 @@ def test_the_table_names_every_verb_of_the_ledger(ledger: Ledger) -> None:
     reads = {
         *("find", "task", "dossier", "run", "page", "verdicts", "counts", "ended_since"),
         *("events", "feed", "latest_events", "house_events", "agent", "agents", "messages"),
-        *("inbox", "tokens", "overdue", "authenticate", "close", "mark"),
+        *(
+            "inbox",
+            "tokens",
+            "overdue",
+            "owned",
+            "standing",
+            "claim",
+            "authenticate",
+            "close",
+            "mark",
+        ),
     }
     no_actor = {"lose", "adopt"}
     unknown = writes - reads - no_actor - set(ROLES)

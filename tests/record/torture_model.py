@@ -30,7 +30,7 @@ EDGES: dict[str, tuple[tuple[str, ...], str]] = {
 SETTLED = ("blocked", "succeeded", "failed", "canceled", "terminated")
 HINDERED = ("permission_denied",)
 RESCUABLE = ("unclaimed", "agent_error", "turn_cap", *HINDERED)
-NOT_RETRIED = ("auth_invalid", "permission_denied")
+NOT_RETRIED = ("auth_invalid", "permission_denied", "turn_cap")
 EXITS = (
     *("completed", "noop", "unclaimed", "agent_error", "turn_cap", "permission_denied", "refused"),
     *("rate_limited", "signaled", "auth_invalid", "stopped"),

@@ -8,18 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import missing
 from truegreen.contract import Isolation
 from truegreen.work import jail
 from truegreen.work.process import Launch
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-def levels(*names: Isolation) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("isolation", names or tuple(Isolation)[1:], indirect=True)
 
 
 GUARDED = (Isolation.JAIL, Isolation.REAPER)

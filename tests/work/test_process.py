@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,6 @@ from truegreen.errors import DiskFull, Unavailable
 from truegreen.work import process
 from truegreen.work.process import Ended, Identity, Limits, run, tool
 
-FOLDERS_LEFT = "/proc/self/fd"
-
 
 @pytest.fixture(params=[Isolation.JAIL, Isolation.REAPER, Isolation.NONE])
 def isolation(request: pytest.FixtureRequest) -> Isolation:
@@ -31,14 +30,18 @@ def isolation(request: pytest.FixtureRequest) -> Isolation:
     return level
 
 
+def holdings() -> tuple[int, set[str]]:
+    """How many files are open here, and whose parent we are."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return len(os.listdir("/proc/self/fd")), set(children)
+
+
 @pytest.fixture(autouse=True)
-def _nothing_left() -> Any:
+def _nothing_left() -> Iterator[None]:
     """No file stays open and no child unburied."""
-    before = set(os.listdir(FOLDERS_LEFT))
+    before = holdings()
     yield
-    assert len(set(os.listdir(FOLDERS_LEFT))) <= len(before)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert holdings() == before
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
@@ -289,6 +292,44 @@ print([run(launch(Path(sys.argv[1]), "sh", "-c", "exit 3", isolation=level)).cod
         [sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False
     )
     assert done.stdout == "[3, None] None\n", done.stderr
+
+
+def test_a_host_that_runs_out_of_files_starts_nothing_or_all_of_it(tmp_path: Path):
+    script = """
+import os, resource, sys
+from pathlib import Path
+from tests.work.running import launch
+from truegreen.contract import Isolation
+from truegreen.errors import Unavailable
+from truegreen.work.process import run
+level = Isolation(sys.argv[2])
+log = str(Path(sys.argv[1]) / "log")
+given = launch(Path(sys.argv[1]), "echo", "hi", isolation=level, stdout_path=log)
+assert run(given).code == 0
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+begin = len(os.listdir("/proc/self/fd"))
+seen = set()
+for most in range(begin - 1, begin + 25):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        ended = run(given)
+        seen.add(ended.launch_errno or ended.stdout.head.decode())
+        assert ended.launch_error or ended.code == 0, ended
+    except Unavailable as refusal:
+        seen.add(type(refusal).__name__)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert len(os.listdir("/proc/self/fd")) == begin, most
+    try:
+        os.waitpid(-1, os.WNOHANG)
+        raise AssertionError("a child is left")
+    except ChildProcessError:
+        pass
+print(*sorted(seen), sep=",")
+"""
+    for level in (Isolation.REAPER, Isolation.NONE):
+        words = [sys.executable, "-c", script, str(tmp_path), level]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["EMFILE,Unavailable,hi"], done.stderr
 
 
 @pytest.mark.criterion("H11")

@@ -1,7 +1,7 @@
 """Forward-only, checksummed migrations, and the look at every start that nothing has been wrecked.
 
-A migration is one transaction: tables, triggers, its row in `schema_migrations`, and the text of
-every object as the database knows it. A start compares them and refuses what is not what it was.
+All missing steps are one transaction: tables, triggers, their rows in `schema_migrations`, and the
+text of every object as the database knows it. A start compares them and refuses what is not what it was.
 """
 
 from __future__ import annotations
@@ -196,15 +196,17 @@ def migrate(store: Store, *, repair: bool = False) -> list[str]:
         _refuse(state)
     _check_mendable(state.problems)
     steps = [step for step in migrations(store.dialect) if step.version > state.version]
-    done = []
+    done = [f"applied {step.version:04d} {step.name}" for step in steps]
     try:
-        for step in steps:
-            store.script([*step.statements, *_recorded(store, step)])
-            done.append(f"applied {step.version:04d} {step.name}")
+        if steps:
+            # All in one transaction: nobody ever meets a store that is half made.
+            texts = [text for step in steps for text in (*step.statements, _row(store, step))]
+            store.script([*texts, *_sealed(store)])
     except TruegreenError:
         # Two programs may create one store at once: the second finds it made.
         if not inspect(store).current:
             raise
+        done = []
     if state.problems:
         done += _mend(store, state.problems)
     if repair:
@@ -243,11 +245,11 @@ def ensure(store: Store) -> None:
         _refuse(state)
 
 
-def _recorded(store: Store, step: Migration) -> list[str]:
+def _row(store: Store, step: Migration) -> str:
+    """What is written down about a step."""
     now = WORDS[store.dialect]["now"]
     row = f"{step.version}, '{step.name}', '{step.checksum}', {now}"
-    applied = "INSERT INTO schema_migrations (version, name, checksum, applied_at)"
-    return [f"{applied} VALUES ({row})", *_sealed(store)]
+    return f"INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ({row})"
 
 
 def _sealed(store: Store) -> list[str]:

@@ -280,4 +280,4 @@ class Lease(Record, frozen=True, array_like=True):
     boot: str
     expires_at: int
     process: str
-    stop_asked: str
+    stop_asked: str = ""

@@ -356,6 +356,7 @@ def facts_of(ended: Ended, reading: Reading, left: Snapshot, files: RunPlace) ->
         "left": left.ref,
         **({"swept": swept} if swept else {}),
         **({"survivors": list(ended.survivors)} if ended.survivors else {}),
+        **({} if ended.confirmed and not ended.survivors else {"unconfirmed": True}),
         **({"refused": list(left.refused[:50])} if left.refused else {}),
         **({"evidence": reading.evidence} if reading.evidence else {}),
     }

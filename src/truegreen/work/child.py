@@ -6,6 +6,7 @@ Orders go in, an account of how it went comes out. When to give which order is t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from typing import Protocol
@@ -33,6 +34,7 @@ class Account:
         self.empty = False
         self.cpu = 0.0
         self.trouble = ""
+        self.guard_killed = False
 
     @property
     def ended(self) -> bool:
@@ -143,19 +145,18 @@ class Guarded:
 
     def gone(self) -> bool:
         """Whether nothing is left; what the guard could not end is hunted from outside."""
-        _bury(self.pid)
+        self.account.guard_killed = _killed(self.pid)
         while self.status is not None and self.hear():
             if not _readable(self.status):
                 break
         account = self.account
-        if account.empty or (self.isolation is Isolation.JAIL and not account.left):
-            return True  # a namespace ends with its first process
-        if not account.pid:
-            return True  # nothing was started
+        if account.empty or account.failed:
+            return True
         found, left = hunted(self._tag, self.identity)
         self._add(found)
         account.left = [entry.pid for entry in left]
-        return False
+        # A namespace ends with its first process; elsewhere, nobody saw the last one go
+        return self.isolation is Isolation.JAIL and not left
 
     def _add(self, found: list[Entry]) -> None:
         known = {one.pid for one in self.account.swept} | {self.account.pid}
@@ -214,8 +215,7 @@ class Group:
 
     def gone(self) -> bool:
         """Kill the rest of the group while its leader's pid still keeps the number taken."""
-        mates = [e for e in table().values() if e.group == self.pid and e.pid != self.pid]
-        self.account.swept = [Swept(e.pid, printable(e.name)) for e in mates if e.alive]
+        self.account.swept = [Swept(e.pid, printable(e.name)) for e in self._mates()]
         self._signal(_KILL)
         try:
             _, status, usage = os.wait4(self.pid, 0)
@@ -226,9 +226,22 @@ class Group:
             self.account.signal = os.WTERMSIG(status)
         else:
             self.account.code = os.WEXITSTATUS(status)
-        killed = {one.pid for one in self.account.swept}
-        self.account.left = [e.pid for e in family(self._tag, self.identity) if e.pid not in killed]
+        self.account.left = self._strays({one.pid for one in self.account.swept})
         return False
+
+    def _mates(self) -> list[Entry]:
+        """Who else lives in the group, as far as it can be seen."""
+        with contextlib.suppress(OSError):
+            everybody = table().values()
+            return [e for e in everybody if e.group == self.pid != e.pid and e.alive]
+        return []
+
+    def _strays(self, killed: set[int]) -> list[int]:
+        """Who left the group and carries the tag, as far as it can be seen."""
+        with contextlib.suppress(OSError):
+            kin = family(self._tag, self.identity)
+            return [entry.pid for entry in kin if entry.pid not in killed]
+        return []
 
     def close(self) -> None:
         """Close the handle."""
@@ -245,11 +258,12 @@ def handle_of(pid: int) -> int:
         return reads
 
 
-def _bury(pid: int) -> None:
+def _killed(pid: int) -> bool:
+    """Bury a guard; whether somebody killed it."""
     try:
-        os.waitpid(pid, 0)
+        return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
     except ChildProcessError:
-        return  # somebody else took the status; the guard has told us all
+        return False  # somebody else took the status; the guard has told us all
 
 
 def _readable(handle: int) -> bool:

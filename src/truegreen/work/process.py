@@ -112,7 +112,7 @@ def run(
         ended = _account(child, launch, watch.stopped)
         return structs.replace(
             ended,
-            oom=ended.signal == _SIGKILL and not ended.stopped and _oom_kills() > kills,
+            oom=ended.signal == _SIGKILL and not ended.stopped and _ran_out(kills),
             disk_full=any(pump.trouble for pump in pumps),
             confirmed=confirmed,
             seconds=time.monotonic() - begun,
@@ -156,10 +156,18 @@ def _close(streams: dict[int, Pump]) -> None:
         os.close(handle)
 
 
-def _oom_kills() -> int:
-    """How often this machine ran out of memory and killed for it."""
-    found = shim.read_all("/proc/vmstat").partition(b"\noom_kill ")[2]
-    return int(found.split()[0]) if found else 0
+def _oom_kills() -> int | None:
+    """How often this machine ran out of memory and killed for it; None where it can't be read."""
+    try:
+        found = shim.read_all("/proc/vmstat").partition(b"\noom_kill ")[2]
+    except OSError:
+        return None
+    return int(found.split()[0]) if found else None
+
+
+def _ran_out(before: int | None) -> bool:
+    now = _oom_kills()
+    return before is not None and now is not None and now > before
 
 
 def _account(child: Child, launch: Launch, stopped: str) -> Ended:
@@ -168,7 +176,7 @@ def _account(child: Child, launch: Launch, stopped: str) -> Ended:
     if account.failed:
         name, sentence = launch_error(*account.failed, launch)
         return Ended(launch_error=sentence, launch_errno=name, isolation=child.isolation)
-    if not account.pid and not stopped:
+    if not account.pid and not stopped and not account.guard_killed:
         what = "the jail can't be set up" if child.isolation is Isolation.JAIL else "the guard died"
         said = account.trouble or "it said nothing"
         sentence = f"{what} ({said}): mend that, or ask for another isolation"
@@ -241,7 +249,11 @@ def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
     for number, value in _limits(launch):
         with contextlib.suppress(ProcessLookupError):  # it ended before it could be limited
             resource.prlimit(pid, number, (value, value))
-    return Group(pid, launch.tag)
+    try:
+        return Group(pid, launch.tag)
+    except OSError:
+        _bury(pid)
+        raise
 
 
 def _limits(launch: Launch) -> list[tuple[int, int]]:
@@ -276,8 +288,16 @@ def _start_guarded(launch: Launch, isolation: Isolation, stdio: tuple[int, int, 
             pass_fds=set(given),
             start_new_session=True,
         )
+        pid = _adopted(process)
+        try:
+            child = Guarded(pid, orders, status, isolation, launch.tag)
+        except OSError:
+            ours.close()  # for the guard that is the order to end all
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            raise
         ours.pop_all()
-        return Guarded(_adopted(process), orders, status, isolation, launch.tag)
+        return child
 
 
 def _guard(launch: Launch, isolation: Isolation, given: Sequence[int]) -> list[str]:

@@ -158,12 +158,21 @@ def test_work_that_is_no_longer_ignored_or_was_added_by_force_counts(tmp_path: P
     root = repository(tmp_path / "work", {".gitignore": "out/\n*.bin\n"})
     taken = workspace(root)
     base = taken.base("t")
-    write(
-        root, {".gitignore": "*.bin\n", "out/result.txt": "done", "forced.bin": "1", "x.bin": "2"}
-    )
+    write(root, {".gitignore": "*.bin\n*.log\n", "out/result.txt": "done", "out/noise.log": "3"})
+    write(root, {"forced.bin": "1", "x.bin": "2"})
     git(root, "add", "-f", "forced.bin")
     paths = {change.path for change in taken.changes(base, taken.left("r"))}
     assert paths == {".gitignore", "out/result.txt", "forced.bin"}
+
+
+def test_a_file_of_the_base_counts_though_it_is_ignored_and_no_longer_tracked(tmp_path: Path):
+    root = repository(tmp_path / "work", {"secret.cfg": "1", "a.txt": "2"})
+    write(root, {".gitignore": "*.cfg\n"})
+    taken = workspace(root)
+    base = taken.base("t")
+    git(root, "rm", "-q", "--cached", "secret.cfg")
+    write(root, {"secret.cfg": "changed"})
+    assert taken.changes(base, taken.left("r")) == (Change("secret.cfg", "changed"),)
 
 
 def test_products_that_only_the_agent_ignores_do_not_lose_its_work(tmp_path: Path):
