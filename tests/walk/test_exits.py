@@ -157,8 +157,11 @@ def test_a_second_interrupt_does_not_wait_for_an_agent_that_ignores_it(walk: Wal
 
 @pytest.mark.criterion("H05")
 def test_no_output_at_all_until_the_idle_cap_is_zero_output(walk: Walk) -> None:
-    got = walk.run("--gate", "true", "--cap", "idle=1s", *ONCE, *shell("sleep 60"))
+    script = walk.claude(before="import time; time.sleep(60)")
+    got = walk.run("--gate", "true", "--cap", "idle=1s", *ONCE, *script)
     assert (got.status, got.exit) == (5, ("fatal_error", "zero_output"))
+    quiet = walk.run("--gate", "false", "--cap", "idle=1s", *ONCE, *shell("sleep 60"))
+    assert (quiet.status, quiet.exit) == (4, ("max_iterations", "idle_cap"))
 
 
 @pytest.mark.criterion("N14", "H15", "E28")

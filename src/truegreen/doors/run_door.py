@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from truegreen.doors.line import Line, listen, receive, send
@@ -60,7 +61,7 @@ class RunDoor:
         finally:
             self._line.close()
             self._thread.join(timeout=5)
-            if os.path.lexists(self._path):
+            with suppress(OSError):  # the agent may have put anything there
                 os.unlink(self._path)
 
     def _serve(self) -> None:
@@ -96,11 +97,13 @@ class RunDoor:
                 "checkpoint": self._checkpoint,
                 "task": self._task,
             }
-            if verb not in verbs:
+            if not isinstance(verb, str) or verb not in verbs:
                 raise InvalidInput(f"no verb {verb!r} at this door", allowed=tuple(verbs))
             return verbs[verb](actor, question)
         except TruegreenError as error:
             return error.document()
+        except (TypeError, ValueError) as error:
+            return InvalidInput(f"the request can't be read: {error}").document()
 
     def _declare(self, actor: Actor, question: Line) -> Line:
         claim = _claim(question)

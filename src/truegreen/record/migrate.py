@@ -1,7 +1,7 @@
 """Forward-only, checksummed migrations, and the look at every start that nothing has been wrecked.
 
 All missing steps are one transaction: tables, triggers, their rows in `schema_migrations`, and the
-text of every object as the database knows it. A start compares them and refuses what is not what it was.
+text of every object as the database knows it. A start compares them and refuses what has changed.
 """
 
 from __future__ import annotations

@@ -14,14 +14,15 @@ import msgspec
 from truegreen.contract import Contract, read_contract
 from truegreen.errors import NotRunning, TruegreenError
 from truegreen.facts import SYSTEM, Ticket
-from truegreen.model import ExitDetail, Role, TaskStatus
+from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Prepared, prepare
+from truegreen.supervisor.ground import FACT
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
-from truegreen.supervisor.recovery import break_off, failure
+from truegreen.supervisor.recovery import break_off, failure, tidy
 from truegreen.supervisor.watch import Watch
 
 __all__ = ["Place", "Supervisor", "Watch"]
@@ -48,6 +49,7 @@ class Supervisor:
 
     def carry(self, task_id: str) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off."""
+        tidy(self._place, self._ledger)
         task = self._ledger.task(task_id)
         if task.status is not TaskStatus.QUEUED:
             message = f"task {task.id} is not queued (status: {task.status})"
@@ -74,8 +76,7 @@ class Supervisor:
         contract = read_contract(dossier.contract)
         self._watch.attempt(dossier.task, contract)
         try:
-            base = self._base_of(dossier)
-            prepared = prepare(self._place, dossier, contract, self._watch, base)
+            prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
         ticket = self._reserve(dossier, contract, prepared)
@@ -89,18 +90,7 @@ class Supervisor:
                 return attempt.carry_out()
             except (TruegreenError, OSError) as error:
                 break_off(self._ledger, ticket, error)
-                raise
-
-    def _base_of(self, dossier: Dossier) -> str:
-        """The snapshot that the agent's own retries go on from; a person's word starts anew."""
-        queued = [
-            told.event
-            for told in self._ledger.events(dossier.task.id)
-            if told.event.to_status is TaskStatus.QUEUED
-        ]
-        if not dossier.runs or (queued and not queued[-1].actor.startswith(f"{Role.SYSTEM}:")):
-            return ""
-        return str(msgspec.json.decode(dossier.runs[-1].facts).get("base", ""))
+                return self._ledger.task(task_id)
 
     def _forget(self, pulse: Pulse) -> None:
         self._pulse = None
@@ -118,7 +108,7 @@ class Supervisor:
             agent.id,
             prepared.isolation,
             prepared.base.digest,
-            {"adapter": prepared.adapter.name, "base": prepared.base.id},
+            {"adapter": prepared.adapter.name, FACT: msgspec.to_builtins(prepared.ground)},
         )
         return self._ledger.start(dossier.task.id, start)
 

@@ -21,6 +21,7 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
 from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.examination import Subject, examine, findings_of, site_of
+from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
 from truegreen.supervisor.place import Place, RunPlace, environment, own_variables
 from truegreen.supervisor.pulse import FENCED, Pulse
 from truegreen.supervisor.watch import Watch
@@ -31,7 +32,7 @@ from truegreen.work.exits import Declared, exit_of
 from truegreen.work.jail import Profile, choose
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
-from truegreen.work.workspace import Snapshot, Workspace, top_of
+from truegreen.work.workspace import Snapshot, Workspace
 
 _UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
 _MOST_PROCESSES = 4096
@@ -51,35 +52,36 @@ class Prepared(NamedTuple):
     contract_digest: str
     adapter: Adapter
     isolation: Isolation
+    ground: Ground
     workspace: Workspace
     base: Snapshot
-    remotes: dict[str, str]
     caps: Caps
     feedback: str
     failures: int
     deferrals: int
 
 
-def prepare(
-    place: Place, dossier: Dossier, contract: Contract, watch: Watch, base_id: str
-) -> Prepared:
-    """Choose the adapter and the isolation, and keep the workspace as the agent will find it.
-
-    `base_id` is the snapshot from before the first attempt, where another one goes on from it.
-    """
+def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) -> Prepared:
+    """Choose the adapter and the isolation, and keep the workspace as the agent will find it."""
     isolation = choose(contract.isolation)
     adapter = adapter_of(contract.adapter, contract.command)
     watch.phase("snapshot", contract.cwd)
-    workspace = Workspace(top_of(contract.cwd), place.mirrors, leave_out=(place.state_dir,))
-    base = workspace.kept(base_id) if base_id else None
+    ground = ground_of(dossier)
+    if ground:
+        workspace = ground.workspace(place)
+        base = ground.snapshot(workspace)
+    else:
+        ground, workspace, base = first_ground(place, contract, dossier.task.id)
+        for glob in uncovered(contract, workspace, base):
+            watch.warn(f"--protect {glob}: nothing of that name is there now")
     return Prepared(
         contract=contract,
         contract_digest=dossier.task.contract_digest,
         adapter=adapter,
         isolation=isolation,
+        ground=ground,
         workspace=workspace,
-        base=base or workspace.base(dossier.task.id),
-        remotes=workspace.remotes(),
+        base=base,
         caps=caps_left(contract.caps, [run.usage for run in dossier.runs]),
         feedback=_feedback(dossier),
         failures=dossier.task.attempts,
@@ -143,7 +145,7 @@ class Attempt:
             door.close()
         self._watch.phase("snapshot", "what the agent left")
         left = self._prepared.workspace.left(self._ticket.run, base=self._prepared.base)
-        reading = reader.read(_ending(ended))
+        reading = speakable(reader.read(_ending(ended)))
         declared = self._declared(since)
         exit_ = self._exit(ended, reading, declared, reader, left)
         claim = _claim(declared, reading, exit_)
@@ -165,12 +167,12 @@ class Attempt:
     def _subject(self, left: Snapshot, ended: Exit, declared: Declared) -> Subject:
         prepared = self._prepared
         return Subject(
-            contract=prepared.contract,
+            contract=prepared.ground.contract(prepared.contract),
             contract_digest=prepared.contract_digest,
+            ground=prepared.ground,
             workspace=prepared.workspace,
             base=prepared.base,
             left=left,
-            remotes=prepared.remotes,
             ended=ended,
             judged=prepared.adapter.name,
             rejected=declared.rejected,
@@ -191,8 +193,8 @@ class Attempt:
             return ()
         self._watch.phase("baseline", ", ".join(asked))
         subject = self._subject(prepared.base, _NOT_ENDED, Declared())
-        site = site_of(self._place, subject, self._ticket.run, self._pulse.word)
-        found = verify.baseline(prepared.contract, site)
+        with site_of(self._place, subject, self._ticket.run, self._pulse.word) as site:
+            found = verify.baseline(prepared.contract, site)
         self._ledger.record(self._ticket, found)
         for finding in found:
             self._watch.found(finding)
@@ -288,6 +290,7 @@ class Attempt:
             reading,
             declared,
             self._prepared.contract.caps,
+            speaks=self._prepared.adapter.has_claims,
             digest=left.digest,
             usage=usage,
             session=reading.session,
@@ -319,6 +322,20 @@ def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:
     if said is None or said.statements:
         return said
     return msgspec.structs.replace(said, statements=statements_of(said.reason))
+
+
+def speakable(reading: Reading) -> Reading:
+    """A reading whose texts can be written down: a stream may cut a character in half."""
+    plain = msgspec.to_builtins(reading)
+    return msgspec.convert(_whole(plain), Reading)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list) else value
 
 
 def over_cap(reader: Reader, caps: Caps) -> str | None:

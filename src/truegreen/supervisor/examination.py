@@ -6,7 +6,8 @@ The same way for a run that has just ended and for one that a person wants check
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import path as paths
 from typing import NamedTuple
 
@@ -14,17 +15,18 @@ import msgspec
 from msgspec.structs import replace
 
 from truegreen.contract import Contract
-from truegreen.errors import BudgetSpent, Refused
+from truegreen.errors import Refused
 from truegreen.facts import Claim, Exit, Finding, Ticket
 from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
+from truegreen.supervisor.ground import Ground
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.claims import CONFIRMED, CONTRADICTED, UNVERIFIABLE, checked_statements
-from truegreen.work.gates.rooms import Site
+from truegreen.work.gates.rooms import Site, remove
 from truegreen.work.workspace import Snapshot, Workspace
 
 CLAIM = "claim"
@@ -39,7 +41,7 @@ class Subject(NamedTuple):
     workspace: Workspace
     base: Snapshot
     left: Snapshot
-    remotes: dict[str, str]
+    ground: Ground
     ended: Exit
     judged: str
     claim: Claim | None = None
@@ -47,30 +49,32 @@ class Subject(NamedTuple):
     baseline: tuple[Finding, ...] = ()
 
 
+@contextmanager
 def site_of(
     place: Place, subject: Subject, run: str, tick: Callable[[], str | None] | None = None
-) -> Site:
-    """Where the gates work."""
-    folder = place.run_dir(run)
-    logs, scratch = paths.join(folder, "gates"), paths.join(folder, "rooms")
+) -> Iterator[Site]:
+    """Where the gates work, as long as they do."""
+    logs, scratch = paths.join(place.run_dir(run), "gates"), paths.join(place.rooms, run)
     for made in (logs, scratch):
         os.makedirs(made, mode=0o700, exist_ok=True)
-    inside = paths.relpath(paths.realpath(subject.contract.cwd), subject.workspace.root)
-    return Site(
-        workspace=subject.workspace,
-        base=subject.base,
-        left=subject.left,
-        folder="" if inside == "." else inside,
-        scratch=scratch,
-        path=place.environ.get("PATH", os.defpath),
-        contract_digest=subject.contract_digest,
-        run=run,
-        judged=subject.judged,
-        remotes=subject.remotes,
-        hidden=place.hidden,
-        logs=logs,
-        tick=tick,
-    )
+    try:
+        yield Site(
+            workspace=subject.workspace,
+            base=subject.base,
+            left=subject.left,
+            folder=subject.ground.folder,
+            scratch=scratch,
+            path=place.environ.get("PATH", os.defpath),
+            contract_digest=subject.contract_digest,
+            run=run,
+            judged=subject.judged,
+            remotes=subject.ground.remotes,
+            hidden=place.hidden,
+            logs=logs,
+            tick=tick,
+        )
+    finally:
+        remove(scratch)
 
 
 def examine(
@@ -82,15 +86,19 @@ def examine(
         limit = subject.contract.budget.check_errors
         try:
             used, most = ledger.charge(ticket, "check_errors", limit=limit, subject=check)
-        except BudgetSpent:
-            return False
-        return used < most
+        except Refused:
+            return False  # the budget is spent, or the run is no longer ours
+        return used < most and pulse.word() is None
 
-    site = site_of(place, subject, ticket.run, pulse.word)
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
-    found = verify.examine(
-        subject.contract, site, baseline_findings=subject.baseline, charge=charge, told=watch.found
-    )
+    with site_of(place, subject, ticket.run, pulse.word) as site:
+        found = verify.examine(
+            subject.contract,
+            site,
+            baseline_findings=subject.baseline,
+            charge=charge,
+            told=watch.found,
+        )
     if subject.rejected:
         found.append(_worthless(subject))
     verdict = verify.conclude(

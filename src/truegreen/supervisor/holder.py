@@ -10,8 +10,11 @@ from truegreen.work.tree import Identity, me
 
 
 def host_name() -> str:
-    """The beginning of every holder's name on this machine."""
-    return f"{os.uname().nodename[:100]}/"
+    """The beginning of every holder's name on this machine.
+
+    A process namespace counts as a machine of its own: from inside, its supervisors can't be seen.
+    """
+    return f"{os.uname().nodename[:100]}/{os.stat('/proc/self/ns/pid').st_ino}/"
 
 
 def holder_name() -> str:
@@ -22,9 +25,7 @@ def holder_name() -> str:
 
 def read_holder(name: str) -> Identity | None:
     """The process behind a holder's name; names of others say nothing."""
-    _, _, rest = name.partition("/")
-    boot, _, place = rest.partition("/")
-    pid, _, start = place.partition("/")
+    *_, boot, pid, start = ("", "", *name.split("/"))
     return Identity(boot, int(pid), int(start)) if pid.isdigit() and start.isdigit() else None
 
 

@@ -30,6 +30,11 @@ class Place(NamedTuple):
         """Where copies of workspaces are kept."""
         return paths.join(self.state_dir, "mirrors")
 
+    @property
+    def rooms(self) -> str:
+        """Where gates get their clean copies, a folder for each run."""
+        return paths.join(self.state_dir, "rooms")
+
     def run_dir(self, run: str) -> str:
         """Where the files of a run are."""
         return paths.join(self.state_dir, "runs", run)

@@ -7,6 +7,7 @@ for; on other machines only a lease that ran out counts.
 from __future__ import annotations
 
 import errno
+import os
 
 from truegreen.errors import DiskFull, Refused, TruegreenError
 from truegreen.facts import Exit, Ticket, Verdict
@@ -21,7 +22,9 @@ from truegreen.model import (
 )
 from truegreen.record.ledger import Ledger, Overdue
 from truegreen.supervisor.holder import holder_name, host_name, process_of, read_holder
+from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS
+from truegreen.work.gates.rooms import remove
 from truegreen.work.process import sweep
 
 _INTERRUPTED = "the supervisor died while checks were under way; check again: truegreen verify {}"
@@ -80,7 +83,9 @@ def break_off(ledger: Ledger, ticket: Ticket, error: TruegreenError | OSError) -
         if ended:
             undecided(ledger, ticket, f"the checks could not be carried out: {error}")
         else:
-            ledger.end_run(ticket, failure(error, ExitDetail.SUPERVISOR_CRASHED))
+            mine = isinstance(error, Refused)
+            detail = ExitDetail.CONFIG_INVALID if mine else ExitDetail.SUPERVISOR_CRASHED
+            ledger.end_run(ticket, failure(error, detail))
     except Refused:
         return  # whoever ended it meanwhile has said so in the record
 
@@ -96,3 +101,12 @@ def failure(error: TruegreenError | OSError, otherwise: ExitDetail) -> Exit:
         ended_by=EndedBy.SUPERVISOR,
         message=str(error),
     )
+
+
+def tidy(place: Place, ledger: Ledger) -> None:
+    """Remove the rooms of gates that a killed supervisor left; those of live runs stay."""
+    if not os.path.isdir(place.rooms):
+        return
+    live = {left.run for left in ledger.owned(host_name())}
+    for run in set(os.listdir(place.rooms)) - live:
+        remove(os.path.join(place.rooms, run))

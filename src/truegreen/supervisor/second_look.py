@@ -22,12 +22,13 @@ from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStat
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
 from truegreen.supervisor.examination import CLAIM, Subject, examine, findings_of, site_of
+from truegreen.supervisor.ground import first_ground, ground_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.workspace import Snapshot, Workspace, top_of
+from truegreen.work.workspace import Snapshot, Workspace
 
 
 class Look(NamedTuple):
@@ -57,8 +58,8 @@ def look_again(
 
 def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
-    site = site_of(place, subject, run.id)
-    found = verify.examine(subject.contract, site, told=watch.found)
+    with site_of(place, subject, run.id) as site:
+        found = verify.examine(subject.contract, site, told=watch.found)
     verdict = verify.conclude(
         found,
         subject.contract,
@@ -75,24 +76,24 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
     run = dossier.runs[-1] if dossier.runs else None
     if run is None or run.exit_reason is None:
         raise Refused(f"{dossier.task.id} has left nothing to check yet ({dossier.task.status})")
-    contract = read_contract(dossier.contract)
-    workspace = Workspace(top_of(contract.cwd), place.mirrors, leave_out=(place.state_dir,))
-    facts = msgspec.json.decode(run.facts)
-    base = workspace.kept(str(facts.get("base", "")))
+    contract, ground = read_contract(dossier.contract), ground_of(dossier)
+    if ground is None:
+        raise Refused(f"{dossier.task.id} never got as far as an agent; there is nothing to check")
+    workspace = ground.workspace(place)
     left = workspace.snapshot_of(f"refs/truegreen/left/{run.id}")
-    if base is None or left is None:
+    if left is None:
         raise NotFound(f"what {run.id} left is not kept in {workspace.mirror.path}")
     found = findings_of(dossier, run.key)
     rejected = [f.reason for f in found if f.check == CLAIM and f.binding]
     subject = Subject(
-        contract=contract,
+        contract=ground.contract(contract),
         contract_digest=dossier.task.contract_digest,
+        ground=ground,
         workspace=workspace,
-        base=base,
+        base=ground.snapshot(workspace),
         left=left,
-        remotes=workspace.remotes(),
         ended=_exit_of(run),
-        judged=str(facts.get("adapter", "")),
+        judged=str(msgspec.json.decode(run.facts).get("adapter", "")),
         rejected=rejected[-1] if rejected else "",
     )
     return subject, run
@@ -113,22 +114,20 @@ def _exit_of(run: Run) -> Exit:
 def check_now(place: Place, contract: Contract, gate: Gate, tree: str = "") -> Finding:
     """One gate on the workspace as it is now, or on a snapshot that the mirror keeps."""
     with _scratch(place) as folder:
-        mirrors = place.mirrors
-        workspace = Workspace(top_of(contract.cwd), mirrors, leave_out=(place.state_dir,))
         name = os.path.basename(folder)
-        now = workspace.base(name)
-        left = _kept(workspace, tree) if tree else now
+        ground, workspace, now = first_ground(place, contract, name)
         subject = Subject(
             contract=contract,
             contract_digest=contract_digest(contract),
+            ground=ground,
             workspace=workspace,
             base=now,
-            left=left,
-            remotes=workspace.remotes(),
+            left=_kept(workspace, tree) if tree else now,
             ended=_DONE,
             judged="",
         )
-        return verify.check_gate(gate, site_of(place._replace(state_dir=folder), subject, name))
+        with site_of(place._replace(state_dir=folder), subject, name) as site:
+            return verify.check_gate(gate, site)
 
 
 _DONE = Exit(

@@ -17,6 +17,9 @@ class Watch:
     def phase(self, name: str, words: str = "") -> None:
         """The walk goes on: snapshot, baseline, agent, gate, hold."""
 
+    def warn(self, words: str) -> None:
+        """Something may not be as it was meant."""
+
     def started(self, ticket: Ticket, isolation: str, log: str) -> None:
         """The agent's process is alive."""
 

@@ -61,9 +61,20 @@ class Cause(NamedTuple):
     message: str = ""
 
 
-def exit_of(ended: Ended, reading: Reading, declared: Declared, caps: Caps, **more: Any) -> Exit:
-    """The exit of a run; `more` are the fields that only the supervisor knows."""
-    cause = _by_the_host(ended, caps) or _by_the_client(ended, reading, declared)
+def exit_of(
+    ended: Ended,
+    reading: Reading,
+    declared: Declared,
+    caps: Caps,
+    *,
+    speaks: bool = False,
+    **more: Any,
+) -> Exit:
+    """The exit of a run; `more` are the fields that only the supervisor knows.
+
+    `speaks`: a client that writes as it goes, so that no output at all means that it never began.
+    """
+    cause = _by_the_host(ended, caps, speaks=speaks) or _by_the_client(ended, reading, declared)
     if PARENT[cause.detail] is ExitReason.DONE and not _clean(ended):
         message = f"{_how(ended)} after a claim of done"
         cause = Cause(ExitDetail.AGENT_ERROR, EndedBy.AGENT, message)
@@ -91,10 +102,10 @@ def _how(ended: Ended) -> str:
     return f"signal {ended.signal}" if ended.signal is not None else f"exit {ended.code}"
 
 
-def _by_the_host(ended: Ended, caps: Caps) -> Cause | None:
+def _by_the_host(ended: Ended, caps: Caps, *, speaks: bool) -> Cause | None:
     """What the host did or saw itself, the surest first."""
     word = ended.stopped.lstrip("!")
-    silent = word == "idle" and ended.stdout.size + ended.stderr.size == 0
+    silent = speaks and word == "idle" and ended.stdout.size + ended.stderr.size == 0
     cap = f"{word} cap of {getattr(caps, word)} reached" if word in _CAPS else ""
     causes: tuple[tuple[object, Cause], ...] = (
         (ended.launch_error, Cause(D.LAUNCH_FAILED, EndedBy.MACHINE, ended.launch_error)),

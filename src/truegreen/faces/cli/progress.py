@@ -70,6 +70,10 @@ class Plain(Watch):
         else:
             self.say(f"attempt {task.attempts + 1} of {task.attempts_max}", "1")
 
+    def warn(self, words: str) -> None:
+        """Something may not be as it was meant."""
+        self.say(f"  ! {words}", "33")
+
     def started(self, ticket: Ticket, isolation: str, log: str) -> None:  # noqa: ARG002 - theirs
         """The agent's process is alive."""
         self.say(f"  agent  {ticket.run} started, isolation {isolation}")

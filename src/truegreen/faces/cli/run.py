@@ -24,6 +24,7 @@ from truegreen.supervisor import Supervisor
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
+from truegreen.work.workspace import Globs
 
 _CONTRACT_OPTIONS = [
     click.option(
@@ -177,6 +178,7 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
     named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
     spoken = [gate for gate in options["gates"] if gate not in file.gates]
     protect, before = said.pop("protect", ()), said.pop("before", None)
+    Globs(protect)  # refuses what could never protect anything
     template = said.pop("template", "")
     words = said.pop("words", ())
     if words:

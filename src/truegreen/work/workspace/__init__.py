@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from truegreen import errors
-from truegreen.work.workspace import dotgit, laying, objects
+from truegreen.work.workspace import dotgit, laying, names, objects
 from truegreen.work.workspace.disk import FOLDER, room
 from truegreen.work.workspace.dotgit import Repository
 from truegreen.work.workspace.globs import Globs
@@ -158,6 +158,10 @@ class Workspace:
         except _Gone:
             walked = _nothing(Naming(), "")
         return f"tree:{walked.tree.hex()}"
+
+    def paths(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Every file of a snapshot."""
+        return tuple(names.shown(path) for path in objects.flat(_tree(snapshot), self.mirror.tree))
 
     def changes(self, a: Snapshot, b: Snapshot) -> tuple[Change, ...]:
         """What differs from one snapshot to another, by path; a rename is two changes."""

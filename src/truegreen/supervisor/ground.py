@@ -1,0 +1,86 @@
+"""The ground that a task stands on: what was so before its first attempt, and is not asked again.
+
+An agent can move repositories, folders and remotes about. Whatever decides what is checked, and
+against what, is settled before the first one starts, and every later attempt stands on the same.
+"""
+
+from __future__ import annotations
+
+from os import path as paths
+from typing import Any
+
+import msgspec
+
+from truegreen.contract import Contract
+from truegreen.errors import InvalidInput
+from truegreen.record.ledger import Dossier
+from truegreen.supervisor.place import Place
+from truegreen.work.workspace import Globs, Snapshot, Workspace, top_of
+
+FACT = "ground"
+_GLOB = str.maketrans({mark: f"\\{mark}" for mark in "\\*?["})
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """Where the work tree begins, where in it the agent works, its base, and where it may push."""
+
+    top: str
+    folder: str
+    base: str
+    remotes: dict[str, str]
+
+    def workspace(self, place: Place) -> Workspace:
+        """The work tree, wherever the agent has moved its repository since."""
+        return Workspace(self.top, place.mirrors, leave_out=(place.state_dir,))
+
+    def snapshot(self, workspace: Workspace) -> Snapshot:
+        """The tree from before the first attempt; without it nothing can be judged."""
+        found = workspace.kept(self.base)
+        if found is None:
+            message = (
+                f"what was there before the first attempt is not kept in {workspace.mirror.path}"
+                " any more: open a new task"
+            )
+            raise InvalidInput(message)
+        return found
+
+    def contract(self, contract: Contract) -> Contract:
+        """The contract with its protected paths as seen from the top, and from the folder too."""
+        if not self.folder:
+            return contract
+        below = self.folder.translate(_GLOB)
+        gates = tuple(
+            msgspec.structs.replace(
+                gate, protect=(*gate.protect, *(f"/{below}/{glob}" for glob in gate.protect))
+            )
+            for gate in contract.gates
+        )
+        return msgspec.structs.replace(contract, gates=gates)
+
+
+def first_ground(place: Place, contract: Contract, task: str) -> tuple[Ground, Workspace, Snapshot]:
+    """Take the ground before a task's first attempt."""
+    top = top_of(contract.cwd)
+    workspace = Workspace(top, place.mirrors, leave_out=(place.state_dir,))
+    base = workspace.base(task)
+    folder = paths.relpath(paths.realpath(contract.cwd), workspace.root)
+    if folder.startswith(".."):
+        raise InvalidInput(f"{contract.cwd} does not lie in its own work tree {workspace.root}")
+    ground = Ground(workspace.root, "" if folder == "." else folder, base.id, workspace.remotes())
+    return ground, workspace, base
+
+
+def ground_of(dossier: Dossier) -> Ground | None:
+    """The ground of a task that has run before; nothing where it never got so far."""
+    for run in dossier.runs:
+        facts: dict[str, Any] = msgspec.json.decode(run.facts)
+        if FACT in facts:
+            return msgspec.convert(facts[FACT], Ground)
+    return None
+
+
+def uncovered(contract: Contract, workspace: Workspace, base: Snapshot) -> list[str]:
+    """Globs of protected paths that name nothing that is there: meant for later, or a slip."""
+    there = workspace.paths(base)
+    globs = dict.fromkeys(glob for gate in contract.gates for glob in gate.protect)
+    return [glob for glob in globs if not any(map(Globs((glob,)).cover, there))]

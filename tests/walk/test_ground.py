@@ -1,0 +1,144 @@
+"""What an agent moves about between attempts decides nothing: the ground is taken once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.walk.conftest import Walk, init, result, said, shell, until
+
+ONCE = ("--max-attempts", "1")
+GATE = ("--gate", "python3 -m unittest discover -s tests -t .")
+TEST = (
+    "import unittest, code_\nclass T(unittest.TestCase):\n"
+    "    def test_f(self): self.assertEqual(code_.f(), 2)\n"
+)
+FORGED = "import unittest\nclass T(unittest.TestCase):\n    def test_f(self): pass\n"
+
+
+def project(folder: Path) -> None:
+    """A function that is wrong, and a test that says so."""
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "__init__.py").touch()
+    (folder / "code_.py").write_text("def f(): return 1\n")
+    (folder / "tests" / "test_f.py").write_text(TEST)
+
+
+def forge(more: str = "true") -> list[str]:
+    text = FORGED.replace("\n", "\\n")
+    return shell(f"printf '{text}' > tests/test_f.py; {more}")
+
+
+def commit(walk: Walk) -> None:
+    git = "git -c user.name=t -c user.email=t@example.org"
+    subprocess.run(
+        ["sh", "-c", f"git init -q -b main . && git add -A && {git} commit -qm first"],
+        cwd=walk.folder,
+        check=True,
+    )
+
+
+@pytest.mark.criterion("E05", "E07")
+@pytest.mark.parametrize("trick", ["[ -e .git ] || git init -q .", "mv ../.git ../../.git; true"])
+def test_a_second_attempt_stands_on_the_first_ones_ground(walk: Walk, trick: str) -> None:
+    project(walk.folder / "pkg")
+    commit(walk)
+    agent = forge(trick)
+    got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", *agent)
+    assert (got.status, got.task["task_status"]) == (1, "failed")
+    assert len(got.task["runs"]) == 3
+
+
+@pytest.mark.criterion("E07")
+def test_protected_paths_are_those_of_the_folder_that_the_command_was_given_in(walk: Walk) -> None:
+    project(walk.folder / "pkg")
+    commit(walk)
+    got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", *ONCE, *forge())
+    assert (got.status, got.cell) == (1, "silent_failure")
+    assert "restored from before the agent" in got.task["verdict"]["reason"]
+
+
+@pytest.mark.criterion("E05")
+def test_a_gate_runs_where_the_task_was_given_and_not_where_a_link_leads(walk: Walk) -> None:
+    project(walk.folder / "pkg")
+    commit(walk)
+    text = FORGED.replace("\n", "\\n")
+    agent = shell(
+        "cd ..; mkdir -p fake/tests; touch fake/tests/__init__.py;"
+        f" printf '{text}' > fake/tests/test_f.py; rm -rf pkg; ln -s fake pkg"
+    )
+    got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", *ONCE, *agent)
+    assert got.status != 0
+    assert got.task["task_status"] != "succeeded"
+
+
+@pytest.mark.criterion("E05")
+def test_a_persons_retry_does_not_bless_what_the_agent_did_to_the_tests(walk: Walk) -> None:
+    project(walk.folder)
+    commit(walk)
+    got = walk.run(*GATE, "--protect", "tests/**", *ONCE, *forge())
+    assert got.status == 1
+    task = got.task["id"]
+    walk.tg("retry", task, "--reason", "again", "--more-attempts", "1")
+    assert walk.tg("attempt", task).status == 1
+
+
+@pytest.mark.criterion("E30")
+def test_a_remote_that_the_agent_made_up_was_never_pushed_to(walk: Walk) -> None:
+    real = walk.folder.parent / "real.git"
+    subprocess.run(["git", "init", "-q", "--bare", real], check=True)
+    (walk.folder / "truegreen.toml").write_text("[gates.pushed]\nkind = 'git'\npushed = true\n")
+    commit(walk)
+    subprocess.run(["git", "remote", "add", "origin", real], cwd=walk.folder, check=True)
+    who = "git -c user.name=a -c user.email=a@example.org"
+    agent = shell(
+        f"git init -q --bare {walk.folder.parent}/fake.git; date +%N > x; git add -A;"
+        f" {who} commit -qm work; git remote set-url origin {walk.folder.parent}/fake.git;"
+        " git push -q origin HEAD"
+    )
+    got = walk.run("--gate", "pushed", "--max-attempts", "2", *agent)
+    assert (got.status, got.task["task_status"]) == (1, "failed")
+
+
+def test_a_glob_that_protects_nothing_is_said(walk: Walk) -> None:
+    project(walk.folder)
+    answer = walk.tg("run", "--gate", "true", "--protect", "test/**", *shell("true"))
+    assert "! --protect test/**: nothing of that name is there now" in answer.err
+    assert walk.tg("run", "--gate", "true", "--protect", "../x", *shell("true")).status == 2
+
+
+def test_half_a_character_in_a_stream_is_only_a_box(walk: Walk) -> None:
+    lines = init(), said("fine \ud83d"), result("done \ud83d")
+    got = walk.run("--gate", "true", *walk.claude(*lines))
+    assert got.status == 0
+    assert got.task["claim"]["reason"].startswith("done")
+
+
+def test_a_door_that_the_agent_replaced_is_no_accident_of_ours(walk: Walk) -> None:
+    agent = shell("rm -f $TRUEGREEN_SOCKET; mkdir $TRUEGREEN_SOCKET; touch x")
+    got = walk.run("--gate", "test -f x", *agent)
+    assert (got.status, got.task["task_status"]) == (0, "succeeded")
+
+
+def test_work_that_is_too_much_to_keep_is_our_trouble_and_no_usage_error(walk: Walk) -> None:
+    got = walk.run("--gate", "true", *shell("truncate -s 5G big"))
+    assert (got.status, got.exit) == (5, ("fatal_error", "config_invalid"))
+    assert len(got.task["runs"]) == 1
+
+
+def test_a_task_that_is_canceled_while_it_is_checked_ends_so(walk: Walk) -> None:
+    started = walk.start("--gate", "sleep 62", *shell("touch x"))
+    ledger = walk.ledger()
+
+    until(lambda: ledger.page().tasks and ledger.page().tasks[0].status == "pending_eval")
+    walk.tg("cancel", ledger.page().tasks[0].id)
+    out, err = started.communicate(timeout=20)
+    assert started.returncode == 6, (out, err)
+
+
+def test_nothing_is_left_of_the_rooms_of_gates(walk: Walk) -> None:
+    got = walk.run("--gate", "true", *shell("touch x"))
+    state = Path(got.latest["facts"]["log"]).parents[2]
+    assert not any((state / "rooms").iterdir())
