@@ -233,9 +233,12 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
         place = os.path.realpath(home)
         covers.add(place)
         views.append((place, 1, ["--bind", os.path.realpath(profile.private_home), place]))
-    read = {path for each in (*needs, cwd) if _inside(path := os.path.realpath(each), covers)}
+    opened = _open(profile, cwd, covers)
+    read = {os.path.realpath(path) for path in (*needs, cwd)}
+    # What a writable folder already shows would only become read-only by a view of its own.
+    read = {path for path in read if _depth(path, covers) > _depth(path, opened)}
     views += [(path, 2, ["--ro-bind", path, path]) for path in read]
-    views += [(path, 3, ["--bind-try", path, path]) for path in _open(profile, cwd, covers)]
+    views += [(path, 3, ["--bind-try", path, path]) for path in opened]
     views.sort(key=lambda view: (view[0].count("/") if view[0] != "/" else 0, view[1], view[0]))
     closing = [word for path in sorted(covers & masks) for word in ("--remount-ro", path)]
     return [word for view in views for word in view[2]] + closing
@@ -263,3 +266,8 @@ def _open(profile: Profile, cwd: str, covers: set[str]) -> set[str]:
 
 def _inside(path: str, covers: set[str]) -> bool:
     return any(path == cover or path.startswith(cover.rstrip("/") + "/") for cover in covers)
+
+
+def _depth(path: str, folders: set[str]) -> int:
+    """The length of the deepest folder that a path lies in; -1 if it lies in none."""
+    return max((len(folder) for folder in folders if _inside(path, {folder})), default=-1)

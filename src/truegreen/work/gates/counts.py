@@ -54,10 +54,13 @@ def _last(pattern: str, text: str) -> re.Match[str] | None:
 
 def _pytest(text: str) -> Counts | None:
     summary = _last(
-        r"^=* ?(no tests ran|no tests collected|\d+ [a-z]+(?:, \d+ [a-z]+)*) in [\d.]+s\b.*$", text
+        r"^=* ?(no tests ran|no tests collected|"
+        r"\d+ (?:subtests? )?[a-z]+(?:, \d+ (?:subtests? )?[a-z]+)*) in [\d.]+s\b.*$",
+        text,
     )
     if summary:
-        return _sum(_pairs(summary[1]))
+        # A subtest is part of a test, and not one more
+        return _sum(_pairs(re.sub(r"\d+ subtests? ", "", summary[1])))
     return _pytest_dots(text)
 
 

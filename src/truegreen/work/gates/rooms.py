@@ -13,12 +13,13 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
 from truegreen.errors import InvalidInput, TruegreenError
+from truegreen.work.gates.own import Own, deciding, means, own_of
 from truegreen.work.gates.scene import Answer, Scene, gate_error
-from truegreen.work.gates.spoken import scripts_of
 from truegreen.work.workspace import Change, Snapshot, Workspace
 from truegreen.work.workspace.globs import Globs
 
@@ -46,6 +47,8 @@ class Site(Struct, frozen=True, kw_only=True):
     hidden: tuple[str, ...] = ()
     logs: str = ""
     """A folder for the gates' whole output; without it only the tail is kept."""
+    unconfirmed: bool = False
+    """Whether something of the agent may still be running; then it may change what is checked."""
     tick: Callable[[], str | None] | None = None
     """Runs while gates run; a word stops them, an exception comes through."""
 
@@ -84,6 +87,7 @@ def _base_room(gate: Gate, site: Site, folder: str) -> Room:
     root = os.path.join(folder, "tree")
     if gate.kind not in _WITHOUT_COPY:
         site.workspace.lay(site.base, root)
+        _make_folder(root, site.folder)
     return Room(_scene(gate, site, folder, root=root, left=site.base, before=True), ())
 
 
@@ -92,8 +96,10 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
     changes = site.workspace.changes(site.base, site.left)
     own = own_files(gate, site.folder)
     changed = {change.path: change.how for change in changes}
-    altered = [_exactly(path) for path in own if changed.get(path) in {"changed", "deleted"}]
-    protect = tuple(dict.fromkeys((*gate.protect, *site.protect, *altered)))
+    altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
+    altered = [path for path in altered if not _only_adds(site, path)]
+    given = (*gate.protect, *site.protect)
+    protect = tuple(dict.fromkeys((*given, *map(_exactly, altered))))
     globs = Globs(protect)
     tampered = tuple(change for change in changes if globs.cover(change.path))
     allowed = gate.tampering is Tampering.ALLOW
@@ -102,11 +108,43 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
         laid = site.workspace.lay(site.left, root, protect=restored, base=site.base)
         tampered = laid.tampered or tampered
         _drop_byte_code(root, changes)
-    doubt = _doubt(own, changed, root, tampered if allowed else ())
+        _make_folder(root, site.folder)
+    kept = changed if allowed else {p: how for p, how in changed.items() if not globs.cover(p)}
+    doubt = "the agent may still be running" if site.unconfirmed else ""
+    doubt = doubt or _doubt(gate, own, kept, changed, root)
+    if allowed and tampered and not doubt:
+        doubt = f"the agent could have changed the check: {tampered[0].path} was {tampered[0].how}"
     scene = _scene(
         gate, site, folder, root=root, left=site.left, changes=changes, doubt=doubt, before=False
     )
     return Room(scene, tampered)
+
+
+def _make_folder(root: str, folder: str) -> None:
+    """The folder that commands run in; a tree does not keep empty ones."""
+    if folder:
+        with contextlib.suppress(FileExistsError, NotADirectoryError):
+            os.makedirs(os.path.join(root, folder), exist_ok=True)
+
+
+def _only_adds(site: Site, path: str) -> bool:
+    """Whether a package.json has other contents than before, but still runs the same scripts."""
+    if os.path.basename(path) != "package.json":
+        return False
+    scripts = [_scripts(site, snapshot, path) for snapshot in (site.base, site.left)]
+    return scripts[0] is not None and scripts[0] == scripts[1]
+
+
+def _scripts(site: Site, snapshot: Snapshot, path: str) -> object:
+    said = site.workspace.mirror.run_git(["cat-file", "blob", f"{snapshot.id}:{path}"])
+    try:
+        return msgspec.json.decode(said.stdout, type=_Package).scripts if not said.code else None
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Package(Struct, frozen=True):
+    scripts: dict[str, str] = {}
 
 
 def _drop_byte_code(root: str, changes: tuple[Change, ...]) -> None:
@@ -155,22 +193,40 @@ def _exactly(path: str) -> str:
     return "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
 
 
-def own_files(gate: Gate, folder: str) -> list[str]:
+def own_files(gate: Gate, folder: str) -> Own:
     """The files of the tree that the check itself consists of."""
-    own = [os.path.join(folder, path) for path in scripts_of(gate.command)] if gate.command else []
+    roots = [each for each in gate.env.get("PYTHONPATH", "").split(os.pathsep) if each]
+    own = own_of(gate.command, folder, roots) if gate.command else Own()
     if gate.schema and not os.path.isabs(gate.schema):
-        own.append(os.path.normpath(gate.schema))
+        return own._replace(files=(*own.files, os.path.normpath(gate.schema)))
     return own
 
 
-def _doubt(own: list[str], changed: dict[str, str], root: str, tampered: tuple[Change, ...]) -> str:
-    """Why the agent could have had a hand in the check: it is the agent's file, or leads to one."""
-    for path in own:
-        target = os.path.relpath(os.path.realpath(os.path.join(root, path)), os.path.realpath(root))
-        if changed.get(path) == "added" or (target != path and target in changed):
-            return f"the agent could have changed the check: {target} is its own file"
-    if tampered:
-        return f"the agent could have changed the check: {tampered[0].path} was {tampered[0].how}"
+def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], root: str) -> str:
+    """Why the agent could have had a hand in the check: it is the agent's file, or leads to one.
+
+    `kept` are its changes that the copy still has.
+    """
+    added = [path for path, how in kept.items() if how == "added"]
+    there = [path for path, how in kept.items() if how != "deleted"]
+    theirs = [path for path in added if means((*own.files, *own.intruders), path)]
+    theirs += own.among(there)
+    theirs += [path for path in there if means(own.suspects, path) and _runs(root, path)]
+    theirs += filter(None, [_led_to(own, changed, root), deciding(gate.command, kept)])
+    return f"the agent could have changed the check: {theirs[0]} is its own file" if theirs else ""
+
+
+def _runs(root: str, path: str) -> bool:
+    return os.access(os.path.join(root, path), os.X_OK)
+
+
+def _led_to(own: Own, changed: dict[str, str], root: str) -> str:
+    """A file of the agent's that a link among the check's files leads to."""
+    top = os.path.realpath(root)
+    for path in own.files:
+        target = os.path.relpath(os.path.realpath(os.path.join(root, path)), top)
+        if target != path and target in changed:
+            return target
     return ""
 
 

@@ -15,13 +15,25 @@ from typing import NamedTuple
 from truegreen.contract import Gate
 from truegreen.errors import InvalidInput
 
-_NEEDS_SHELL = re.compile(r"[|&;<>$`*?()\n]|^\s*\w+=")
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+_BUILT_IN = frozenset(
+    "! . : [ [[ { alias cd eval exec exit export for if case popd pushd read return set shift"
+    " source trap type ulimit umask unset until wait while".split()
+)
+_NEEDS_SHELL = re.compile(r"[|&;<>$`*?()\n]|^\s*\w+=|(?:^|\s)~|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+# What a plain `sh` does not know, or reads as plain text
+_NEEDS_BASH = re.compile(
+    r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\[\[|<\(|<<<|\bpipefail\b|\bsource\b|\bpushd\b"
+)
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+ANYWHERE = "**"
+"""A folder that only the shell knows."""
 _OPERATOR = re.compile(r"[();<>|&]+")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NAME_CHARACTERS = 60
+_OPENING = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "coproc"})
+_NO_COMMAND = frozenset({"for", "case", "select", "function", "fi", "done", "esac", "}", "in"})
 
-# Programs that start another one, and how many of their words come before it.
+# Programs that start another one, and how many of their words come before its options.
 _STARTERS: dict[tuple[str, ...], int] = {
     ("uv", "run"): 2,
     ("poetry", "run"): 2,
@@ -33,18 +45,30 @@ _STARTERS: dict[tuple[str, ...], int] = {
     ("npm", "exec"): 2,
     ("pnpm", "exec"): 2,
     ("yarn", "exec"): 2,
-    ("npx",): 1,
-    ("bunx",): 1,
-    ("env",): 1,
-    ("nice",): 1,
-    ("time",): 1,
-    ("exec",): 1,
-    ("command",): 1,
-    ("xvfb-run",): 1,
-    ("timeout",): 2,
+    **{
+        (name,): 1
+        for name in "npx bunx env nice ionice time exec command builtin nohup setsid stdbuf"
+        " xvfb-run timeout xargs sudo doas chronic unbuffer".split()
+    },
 }
-_INTERPRETERS = _SHELLS | {"python", "pypy", "node", "ruby", "perl", "php", "deno", "bun", "lua"}
-_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-I"})
+_STARTERS_OPTIONS = {
+    "timeout": {"-k", "-s", "--kill-after", "--signal"},
+    "nice": {"-n", "--adjustment"},
+    "ionice": {"-c", "-n"},
+    "env": {"-u", "-C", "--unset", "--chdir"},
+    "time": {"-f", "-o"},
+    "stdbuf": {"-i", "-o", "-e"},
+    "xargs": {"-n", "-I", "-P", "-L", "-d", "-a", "-E", "-s"},
+    "sudo": {"-u", "-g"},
+    "doas": {"-u"},
+    "exec": {"-a"},
+    "npx": {"-p", "--package"},
+    "xvfb-run": {"-s", "-n", "-e", "-f"},
+    "uv": {
+        *("--with", "--with-editable", "--with-requirements", "--python", "-p", "--extra"),
+        *("--group", "--directory", "--project", "--env-file", "--package", "--index"),
+    },
+}
 _TEST_PROGRAMS = {
     "pytest": "pytest",
     "py.test": "pytest",
@@ -55,6 +79,7 @@ _TEST_PROGRAMS = {
     "phpunit": "phpunit",
     "ctest": "ctest",
 }
+_RUNNING_MODULES = frozenset({"coverage", "cProfile", "pdb", "trace", "tracemalloc"})
 _TEST_MODULES = {"pytest": "pytest", "unittest": "unittest"}
 _TEST_COMMANDS = {
     ("go", "test"): "go",
@@ -67,7 +92,7 @@ _TEST_COMMANDS = {
 }
 _MAVEN = frozenset({"mvn", "mvnw"})
 # They run whatever their own file says: a summary counts where there is one, and need not be there.
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     {"npm", "yarn", "pnpm", "make", "just", "tox", "nox", "gradle", "gradlew", "rake", "composer"}
 )
 
@@ -98,9 +123,11 @@ def gates_of(texts: Iterable[str]) -> tuple[Gate, ...]:
 
 
 def command_of(text: str) -> tuple[str, ...]:
-    """Program and arguments; a line that needs a shell is given to `sh` as it stands."""
-    if _NEEDS_SHELL.search(text) and text.strip():
-        return ("sh", "-c", text.strip())
+    """Program and arguments; a line that needs a shell is given to one as it stands."""
+    line = text.strip()
+    first = line.split(None, 1)[0] if line else ""
+    if first in _BUILT_IN or (line and _NEEDS_SHELL.search(text)):
+        return ("bash" if _NEEDS_BASH.search(line) else "sh", "-c", line)
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -111,29 +138,87 @@ def command_of(text: str) -> tuple[str, ...]:
 
 
 def _name_of(words: Sequence[str]) -> str:
-    command = next(commands_of(words), list(words))
-    module = _module_of(command) if _is_python(command) else ""
-    said = module or os.path.basename(command[0])
-    name = re.sub(r"[^a-z0-9_.-]+", "-", said.lower()).strip("-._")[:_NAME_CHARACTERS]
-    return name or "gate"
+    """After the first real program; what only a shell knows is no name."""
+    for command in commands_of(words):
+        module = module_of(command) if is_python(command) else ""
+        said = "test" if command[0] in {"[", "[["} else module or os.path.basename(command[0])
+        name = re.sub(r"[^a-z0-9_.-]+", "-", said.lower()).strip("-._")[:_NAME_CHARACTERS]
+        if name and not name.isdigit() and said not in _BUILT_IN:
+            return name
+    return "gate"
+
+
+# --- what a command line runs
+
+
+class Step(NamedTuple):
+    """A simple command, and the folders that it may run in, as paths of the tree."""
+
+    folders: tuple[str, ...]
+    words: list[str]
 
 
 def commands_of(words: Sequence[str]) -> Iterator[list[str]]:
     """The simple commands that a command line runs, as far as words alone tell."""
-    if len(words) > 2 and _base(words[0]) in _SHELLS and re.fullmatch(r"-[a-z]*c", words[1]):  # noqa: PLR2004 - shell, -c, text
-        for command in _split(words[2]):
-            yield from commands_of(command)
-        return
-    command = list(words)
-    while command and _ASSIGNMENT.match(command[0]):
-        del command[0]
+    return (step.words for step in steps_of(words))
+
+
+def steps_of(words: Sequence[str], folders: tuple[str, ...] = ("",)) -> Iterator[Step]:
+    """The simple commands with their folders. A `cd` adds one: who knows how far it reaches."""
+    command = _plain(words)
     if not command:
+        return
+    text = _text_of(command)
+    if text is not None:
+        for part in _split(text):
+            for step in steps_of(part, folders):
+                yield step
+                folders = _went(folders, step.words)
         return
     inner = _started(command)
     if inner:
-        yield from commands_of(inner)
+        yield from steps_of(inner, folders)
     else:
-        yield command
+        yield Step(folders, command)
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """A command without the shell's own words and assignments before it."""
+    for n, word in enumerate(words):
+        if word in _NO_COMMAND:
+            return []
+        if not (word in _OPENING or _ASSIGNMENT.match(word)):
+            return list(words[n:])
+    return []
+
+
+def _text_of(command: Sequence[str]) -> str | None:
+    """The text that a shell is given: `sh -c TEXT`, `bash -euo pipefail -c TEXT`, `eval TEXT`."""
+    if command[0] == "eval":
+        return " ".join(command[1:])
+    if base_of(command[0]) not in SHELLS:
+        return None
+    coded, rest = False, iter(command[1:])
+    for word in rest:
+        if not word.startswith(("-", "+")) or word in {"-", "--"}:
+            return word if coded else None
+        if word in {"--rcfile", "--init-file"}:
+            next(rest, None)
+        elif not word.startswith("--"):
+            coded = coded or ("c" in word and word[0] == "-")
+            if word[-1] in "oO":
+                next(rest, None)
+    return None
+
+
+def _went(folders: tuple[str, ...], command: Sequence[str]) -> tuple[str, ...]:
+    if command[0] not in {"cd", "pushd"}:
+        return folders
+    target = next((word for word in command[1:] if not word.startswith("-")), "$HOME")
+    if os.path.isabs(target) or re.search(r"[$`~*?]", target):
+        return tuple(dict.fromkeys((*folders, ANYWHERE)))
+    went = (os.path.normpath(os.path.join(start, target)) for start in (folders[0], folders[-1]))
+    return tuple(dict.fromkeys((*folders, *went)))
 
 
 def _split(text: str) -> list[list[str]]:
@@ -144,14 +229,17 @@ def _split(text: str) -> list[list[str]]:
     except ValueError:
         tokens = text.split()
     commands: list[list[str]] = [[]]
-    to_file = False
+    to_file = ""
     for token in tokens:
         if _OPERATOR.fullmatch(token):
-            to_file = "<" in token or ">" in token
+            to_file = token if "<" in token or ">" in token else ""
             if not to_file:
                 commands.append([])
         elif to_file:
-            to_file = False
+            # What a bare shell or interpreter is fed is its script
+            if to_file == "<" and len(commands[-1]) == 1:
+                commands[-1].append(token)
+            to_file = ""
         else:
             commands[-1].append(token)
     return [command for command in commands if command]
@@ -159,28 +247,41 @@ def _split(text: str) -> list[list[str]]:
 
 def _started(command: list[str]) -> list[str]:
     """The command that a starter such as `uv run` starts, or nothing."""
+    base = base_of(command[0])
     for start, skipped in _STARTERS.items():
-        if (_base(command[0]), *command[1 : len(start)]) == start:
-            rest = command[skipped:]
-            while rest and rest[0].startswith("-"):
-                rest = rest[1:]
-            return rest
+        if (base, *command[1 : len(start)]) != start:
+            continue
+        rest = command[skipped:]
+        while rest and rest[0].startswith("-"):
+            if base == "uv" and rest[0] in {"-m", "--module"}:
+                return ["python", "-m", *rest[1:]]
+            rest = rest[2 if rest[0] in _STARTERS_OPTIONS.get(base, ()) else 1 :]
+        return rest[1:] if base == "timeout" else rest
     return []
 
 
-def _base(program: str) -> str:
+def base_of(program: str) -> str:
     """`/usr/bin/python3.12` is python, `pytest-3` is pytest."""
     return re.sub(r"-?\d+(?:\.\d+)*$", "", os.path.basename(program)) or os.path.basename(program)
 
 
-def _is_python(command: Sequence[str]) -> bool:
-    return _base(command[0]) in {"python", "pypy", "coverage"}
+def is_python(command: Sequence[str]) -> bool:
+    """Whether Python runs it; `coverage run` counts."""
+    return base_of(command[0]) in {"python", "pypy", "coverage"}
 
 
-def _module_of(command: Sequence[str]) -> str:
-    """The module behind `-m`, also of `python -m coverage run -m pytest`."""
-    places = [n for n, word in enumerate(command[:-1]) if word == "-m"]
-    return command[places[-1] + 1] if places else ""
+def modules_of(command: Sequence[str]) -> list[str]:
+    """The module behind `-m`, and the one that it runs: `python -m coverage run -m pytest`."""
+    found: list[str] = []
+    for word, after in zip(command, command[1:], strict=False):
+        if word == "-m" and (not found or found[-1] in _RUNNING_MODULES):
+            found.append(after)
+    return found
+
+
+def module_of(command: Sequence[str]) -> str:
+    """The module that does the work."""
+    return next(reversed(modules_of(command)), "")
 
 
 def runner_of(words: Sequence[str]) -> Runner | None:
@@ -195,9 +296,9 @@ def runner_of(words: Sequence[str]) -> Runner | None:
 
 
 def _runner(command: Sequence[str]) -> Runner | None:
-    base = _base(command[0])
-    if _is_python(command):
-        name = _TEST_MODULES.get(_module_of(command), "")
+    base = base_of(command[0])
+    if is_python(command):
+        name = _TEST_MODULES.get(module_of(command), "")
     elif base == "node":
         name = "node" if "--test" in command else ""
     elif base in _MAVEN:
@@ -207,35 +308,10 @@ def _runner(command: Sequence[str]) -> Runner | None:
         name = _TEST_PROGRAMS.get(base) or _TEST_COMMANDS.get((base, *command[1:2]), "")  # type: ignore[arg-type]
     if name:
         return Runner(name, strict=True)
-    return Runner("", strict=False) if base in _WRAPPERS | _MAVEN else None
+    return Runner("", strict=False) if base in WRAPPERS | _MAVEN else None
 
 
 def programs_of(words: Sequence[str]) -> list[str]:
     """The programs of a command line: the first word, and those behind shells and starters."""
     inner = [command[0] for command in commands_of(words)]
     return list(dict.fromkeys([words[0], *inner]))
-
-
-def scripts_of(words: Sequence[str]) -> list[str]:
-    """Relative paths of what is run: the check's own files, if they are in the tree."""
-    found = [words[0]] if "/" in words[0] else []
-    for command in commands_of(words):
-        if "/" in command[0]:
-            found.append(command[0])
-        if _base(command[0]) in _INTERPRETERS:
-            found += _script(command)
-    inside = [os.path.normpath(path) for path in found if not os.path.isabs(path)]
-    return [path for path in dict.fromkeys(inside) if not path.startswith("..")]
-
-
-def _script(command: Sequence[str]) -> list[str]:
-    """The first word that is no option: what the interpreter is to run."""
-    skip = False
-    for word in command[1:]:
-        if word in {"-m", "-c", "-e", "--test", "test", "run"}:
-            return []
-        if skip or word.startswith("-"):
-            skip = word in _OPTIONS_WITH_WORD
-            continue
-        return [word]
-    return []

@@ -1,0 +1,215 @@
+"""The files that a check itself consists of: what its command runs, and not what it looks at.
+
+Words in, paths of the tree out. A script, a program of the tree, a Makefile and a module behind
+`-m` are the check; a file that `grep`, `diff` or a test runner is given is the work. `python
+app.py` runs app.py, so app.py counts as the check, too. No file is looked at here.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from truegreen.work.gates.spoken import (
+    ANYWHERE,
+    SHELLS,
+    base_of,
+    is_python,
+    modules_of,
+    runner_of,
+    steps_of,
+)
+
+_INTERPRETERS = (
+    SHELLS | {"python", "pypy", "node", "ruby", "perl", "php", "deno", "bun", "lua"} | {"coverage"}
+)
+_TAKES_WORD = frozenset(
+    {"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "-O", "--rcfile", "--init-file"}
+)
+_CODE = {
+    "python": "cm",
+    "pypy": "cm",
+    "node": "ep",
+    "perl": "eE",
+    "ruby": "e",
+    "lua": "e",
+    "coverage": "m",
+}
+_WITH_RUN = frozenset({"deno", "bun", "coverage"})
+_LONG_CODE = frozenset({"--eval", "--print", "--test"})
+# What decides what a program does that runs other programs.
+_GUIDES = {
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    "npm": ("package.json",),
+    "yarn": ("package.json",),
+    "pnpm": ("package.json",),
+    "bun": ("package.json",),
+    "tox": ("tox.ini",),
+    "nox": ("noxfile.py",),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "rake": ("Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "gradlew": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "composer": ("composer.json",),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "invoke": ("tasks.py",),
+    "ant": ("build.xml",),
+}
+_UPWARD = frozenset({"npm", "yarn", "pnpm", "bun", "just", "rake"})
+_GUIDE_OPTIONS = frozenset({"-f", "--file", "--makefile", "-c", "--justfile", "--rakefile"})
+_FOLDER_OPTIONS = frozenset({"-C", "--directory", "--prefix", "--cwd", "--dir"})
+# They look at what they are given, and run none of it.
+READERS = frozenset(
+    "test [ [[ grep egrep fgrep rg diff cmp cat head tail wc ls stat file find sort jq cd echo"
+    " printf sha256sum md5sum shellcheck ruff mypy black flake8 pylint eslint prettier".split()
+)
+_TOOLS = frozenset(
+    "pytest unittest coverage tox nox ruff mypy black flake8 pylint pyright doctest compileall"
+    " py_compile pip build venv timeit json.tool".split()
+)
+_PYTEST_SETTINGS = frozenset(
+    {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
+    | {"pyproject.toml", "conftest.py"}
+)
+
+
+class Own(NamedTuple):
+    """Paths of the tree. One in a folder that only the shell knows starts with `**/`."""
+
+    files: tuple[str, ...] = ()
+    """Run by the check: they come from the base."""
+    intruders: tuple[str, ...] = ()
+    """They would be run instead of something outside of the tree, if the agent added them."""
+    suspects: tuple[str, ...] = ()
+    """Run by the check if they are programs."""
+
+    def among(self, paths: Iterable[str]) -> list[str]:
+        """Those of the paths that are files of the check."""
+        return [path for path in paths if means(self.files, path)]
+
+
+def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
+    """What a command line runs; `roots` are folders where Python looks for modules besides."""
+    files, intruders, suspects = list[str](), list[str](), list[str]()
+    if "/" in words[0]:
+        files += _placed((folder,), [words[0]])
+    for folders, command in steps_of(words, (folder,)):
+        files += _placed(folders, _run_by(command))
+        files += _placed(_guided(folders, command), _guides(command))
+        for module in modules_of(command) if is_python(command) else ():
+            known = intruders if module in _TOOLS else files
+            known += _placed(_importable(folders, roots), _files_of(module))
+        if base_of(command[0]) not in READERS and runner_of(command) is None:
+            suspects += _placed(folders, command[1:])
+    return Own(*(tuple(dict.fromkeys(paths)) for paths in (files, intruders, suspects)))
+
+
+def means(paths: Iterable[str], path: str) -> bool:
+    """Whether one of our paths is this path of the tree."""
+    return any(
+        path == own or (own.startswith("**/") and f"/{path}".endswith(own[2:])) for own in paths
+    )
+
+
+def deciding(words: Sequence[str], paths: Iterable[str]) -> str:
+    """The first of the paths that tells pytest what to run; empty if pytest is not run."""
+    runner = runner_of(words)
+    if runner is None or runner.name != "pytest":
+        return ""
+    return next((path for path in paths if os.path.basename(path) in _PYTEST_SETTINGS), "")
+
+
+def _placed(folders: Iterable[str], paths: Iterable[str]) -> Iterator[str]:
+    """Words as paths of the tree; what leads out of it is none."""
+    given = list(paths)
+    for folder in folders:
+        for word in given:
+            path = word
+            where = folder
+            if re.search(r"[$`]", word):
+                path, where = re.sub(r"^.*[$`][^/]*/?", "", word), ANYWHERE
+            if not path or os.path.isabs(path) or len(path) > 4096:  # noqa: PLR2004 - PATH_MAX
+                continue
+            placed = os.path.normpath(os.path.join(where, path))
+            if not placed.startswith("..") and placed != ".":
+                yield placed
+
+
+def _run_by(command: Sequence[str]) -> list[str]:
+    """The program if it may be a file of the tree, and the script that it is to run."""
+    program, base = command[0], base_of(command[0])
+    found = [program] if "/" in program or "." in program.strip(".") else []
+    if program in {".", "source"}:
+        return [*found, *command[1:2]]
+    if base not in _INTERPRETERS:
+        return found
+    takes_word = False
+    for word in command[1:]:
+        if _is_code(base, word):
+            return found
+        if takes_word or not word.startswith(("-", "+")):
+            found.append(word)
+            if not takes_word and not (base in _WITH_RUN and word == "run"):
+                return found
+            takes_word = False
+        else:
+            takes_word = word in _TAKES_WORD or (base in SHELLS and word[-1] == "o")
+    return found
+
+
+def _is_code(base: str, option: str) -> bool:
+    """Whether what follows is program text, or a module, and no file."""
+    if option in _LONG_CODE or (base in {"deno", "bun"} and option == "test"):
+        return True
+    letters = _CODE.get(base, "r" if base == "php" else "")
+    return bool(re.fullmatch(rf"-[A-Za-z]*[{letters}]", option)) if letters else False
+
+
+def _guides(command: Sequence[str]) -> list[str]:
+    """The files that tell a wrapper what to run."""
+    base = base_of(command[0])
+    modules = modules_of(command) if is_python(command) else []
+    program = next((name for name in modules if name in _GUIDES), base)
+    if program not in _GUIDES:
+        return []
+    named = [
+        value
+        for n, word in enumerate(command[1:], 1)
+        for option, _, value in [word.partition("=")]
+        if option in _GUIDE_OPTIONS
+        for value in [value or "".join(command[n + 1 : n + 2])]
+    ]
+    return [*_GUIDES[program], *filter(None, named)]
+
+
+def _guided(folders: tuple[str, ...], command: Sequence[str]) -> tuple[str, ...]:
+    """Where a wrapper looks for its file: here, in the folder that it is told, or above."""
+    told = [
+        value or "".join(command[n + 1 : n + 2])
+        for n, word in enumerate(command[1:], 1)
+        for option, _, value in [word.partition("=")]
+        if option in _FOLDER_OPTIONS
+    ]
+    places = [*folders, *(os.path.join(folder, each) for folder in folders for each in told)]
+    if base_of(command[0]) in _UPWARD:
+        for folder in tuple(places):
+            parts = folder.split("/")
+            places += ["/".join(parts[:n]) for n in range(len(parts))]
+    return tuple(dict.fromkeys(places))
+
+
+def _importable(folders: tuple[str, ...], roots: Sequence[str]) -> list[str]:
+    return [os.path.join(folder, root) for folder in folders for root in ("", "src", *roots)]
+
+
+def _files_of(module: str) -> list[str]:
+    """All that Python runs for `-m a.b`: the module, or the package's main, and what is above."""
+    if not re.fullmatch(r"[\w.]+", module):
+        return []
+    parts = module.strip(".").split(".")
+    path = "/".join(parts)
+    above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    return [f"{path}.py", f"{path}/__main__.py", *(f"{each}/__init__.py" for each in above)]

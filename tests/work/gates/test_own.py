@@ -1,0 +1,164 @@
+"""Which files a check consists of, and what happens when the agent had them in hand."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+
+from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
+from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.own import own_of
+from truegreen.work.gates.spoken import gate_of
+
+PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+ERROR = FindingOutcome.INCONCLUSIVE
+HONEST = "#!/bin/sh\necho honest; exit 1\n"
+FORGED = "#!/bin/sh\necho forged\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        (("./check.sh", "x"), ["check.sh"]),
+        (("scripts/check",), ["scripts/check"]),
+        (("python3", "-I", "-W", "error", "tools/check.py", "d.json"), ["error", "tools/check.py"]),
+        (("sh", "check.sh"), ["check.sh"]),
+        (("sh", "-c", "set -e; ./a.sh | node b.js > c.js"), ["a.sh", "b.js"]),
+        (("sh", "-c", "bash < check.sh"), ["check.sh"]),
+        (("sh", "-c", ". ./env.sh; eval './check.sh x'"), ["env.sh", "check.sh"]),
+        (("sh", "-c", 'cd "$X" && ./check.sh'), ["check.sh", "**/check.sh"]),
+        (("sh", "-c", '"$PWD/a/check.sh"'), ["**/a/check.sh"]),
+        (("node", "-r", "./setup.js", "check.js"), ["setup.js", "check.js"]),
+        (("uv", "run", "--with", "x", "check.py"), ["check.py"]),
+        (("coverage", "run", "check.py"), ["check.py"]),
+        (("python", "-c", "pass", "x.py"), []),
+        (("pytest", "tests/test_x.py"), []),
+        (("grep", "-q", "x", "out.txt"), []),
+        (("diff", "a/b.sh", "c"), []),
+        (("/bin/sh", "/outside/check.sh"), []),
+        (("../outside.sh",), []),
+        (("node", "--test", "x.js"), []),
+        (("python", "-m", "pytest", "tests/x.py"), []),
+        (("make", "-f", "other.mk"), ["GNUmakefile", "makefile", "Makefile", "other.mk"]),
+    ],
+)
+def test_the_own_files_of_a_check_are_found_in_its_words(words, files):
+    assert list(own_of(words, "").files) == files
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bash -e check.sh",
+        "bash -euo pipefail check.sh",
+        "cd sub && ../check.sh",
+        "(cd sub && true) && ./check.sh",
+        "for i in 1; do ./check.sh; done",
+        "if ./check.sh; then true; else exit 1; fi",
+        "timeout -k 5 60 ./check.sh",
+        "sh < check.sh",
+        "bash -ec 'true && ./check.sh'",
+    ],
+)
+def test_however_a_script_is_called_it_comes_from_the_base(tmp_path, line):
+    tree = Tree(tmp_path, {"check.sh": HONEST, "sub/x": ""}).write({"check.sh": FORGED})
+    found = tree.ask(gate_of(line), path=SYSTEM_PATH)
+    assert found.outcome is FAILED
+    assert "restored from before the agent: check.sh (changed)" in found.reason
+
+
+def test_a_script_above_the_folder_of_the_task_comes_from_the_base(tmp_path):
+    tree = Tree(tmp_path, {"top.sh": HONEST, "sub/check.sh": HONEST})
+    tree.write({"top.sh": FORGED, "sub/check.sh": FORGED})
+    for line, folder in (("../top.sh", "sub"), ("cd sub && ./check.sh", "")):
+        assert tree.ask(gate_of(line), folder=folder).outcome is FAILED, line
+
+
+def test_a_module_of_the_tree_comes_from_the_base_and_an_added_one_is_worth_a1(tmp_path):
+    tree = Tree(tmp_path, {"checks/run.py": "raise SystemExit('honest')\n"})
+    tree.write({"checks/run.py": "print('forged')\n"})
+    assert tree.ask(run_gate("python3", "-m", "checks.run"), path=SYSTEM_PATH).outcome is FAILED
+    tree.write({"other/__main__.py": "print('forged')\n"})
+    found = tree.ask(run_gate("python3", "-m", "other"), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert "other/__main__.py is its own file" in found.evidence["doubt"]
+
+
+def test_a_module_that_stands_in_for_a_test_runner_is_worth_a1(tmp_path):
+    tree = Tree(tmp_path, {"a": ""}).write({"pytest.py": "print('3 passed in 0.1s')\n"})
+    found = tree.ask(run_gate("python3", "-m", "pytest"), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+
+
+def test_a_changed_makefile_is_restored_and_an_added_one_is_worth_a1(tmp_path):
+    if shutil.which("make") is None:
+        pytest.skip("make is not here")
+    tree = Tree(tmp_path, {"Makefile": "test:\n\t@echo honest; exit 1\n"})
+    tree.write({"Makefile": "test:\n\t@echo forged\n"})
+    assert tree.ask(run_gate("make", "test")).outcome is FAILED
+    tree.write({"GNUmakefile": "test:\n\t@echo forged\n"})
+    found = tree.ask(run_gate("make", "test"))
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert "GNUmakefile is its own file" in found.evidence["doubt"]
+
+
+def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp_path):
+    package = '{"scripts": {"test": "%s"}%s}\n'
+    tree = Tree(tmp_path, {"package.json": package % ("exit 1", "")})
+    npm = tmp_path / "bin"
+    npm.mkdir()
+    (npm / "npm").write_text("#!/bin/sh\ncat package.json\n")
+    (npm / "npm").chmod(0o755)
+    site = {"path": f"{npm}:{SYSTEM_PATH}"}
+    tree.write({"package.json": package % ("exit 0", "")})
+    found = tree.ask(run_gate("npm", "test"), **site)
+    assert '"exit 1"' in found.evidence["output"]
+    assert "restored" in found.reason
+    tree.write({"package.json": package % ("exit 1", ', "type": "module"')})
+    found = tree.ask(run_gate("npm", "test"), **site)
+    assert "module" in found.evidence["output"]
+    assert found.level is Level.A1
+
+
+def test_what_a_check_looks_at_is_the_work(tmp_path):
+    files = {"out.txt": "old\n", "tool.sh": "#!/bin/sh\nexit 1\n", "a": "1\n", "b": "2\n"}
+    tree = Tree(tmp_path, files)
+    tree.write({"out.txt": "new\n", "tool.sh": "#!/bin/sh\nexit 0\n", "b": "1\n"})
+    for line in ("grep -q new out.txt", "grep -q 'exit 0' tool.sh", "diff a b", "test -x tool.sh"):
+        found = tree.ask(gate_of(line), path=SYSTEM_PATH)
+        assert (found.outcome, found.level) == (PASSED, Level.A2), line
+
+
+def test_a_program_that_an_unknown_program_is_given_is_worth_a1(tmp_path):
+    tree = Tree(tmp_path, {"check.sh": HONEST}).write({"check.sh": FORGED})
+    launcher = tmp_path / "launch"
+    launcher.write_text('#!/bin/sh\nexec "$@"\n')
+    launcher.chmod(0o755)
+    found = tree.ask(run_gate(str(launcher), "./check.sh"), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+
+
+PYTEST = run_gate(
+    *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+    env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    name="tests",
+)
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "tests/conftest.py", "pytest.ini"])
+def test_settings_of_pytest_that_the_agent_made_are_worth_a1(tmp_path, name):
+    tree = Tree(tmp_path, {"tests/test_a.py": "def test_a():\n    assert True\n"})
+    assert tree.ask(PYTEST).level is Level.A2
+    tree.write({name: "[pytest]\n" if name.endswith("ini") else "x = 1\n"})
+    found = tree.ask(PYTEST)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert found.evidence["doubt"].endswith(f"the check: {name} is its own file")
+    assert tree.ask(PYTEST, protect=("tests", "conftest.py", "pytest.ini")).level is Level.A2
+
+
+def test_an_agent_that_may_still_be_running_is_worth_a1(tmp_path):
+    found = Tree(tmp_path, {"a": ""}).ask(run_gate("true"), unconfirmed=True)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert found.evidence["doubt"] == "the agent may still be running"
