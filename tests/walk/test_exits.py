@@ -60,6 +60,7 @@ def test_each_exit_path_records_its_reason(
 ) -> None:
     got = walk.run("--gate", "true", *ONCE, *shell(agent))
     assert (got.axes[0], got.exit, got.latest["ended_by"]) == (run_status, exit_, by)
+    assert got.task["refusals"] == []
     assert got.status == status, got.task["verdict"]
 
 

@@ -342,3 +342,28 @@ ended = run(Launch(argv=("sh", "-c", script), cwd="/", env={"PATH": "/usr/bin:/b
 print(ended.isolation.value, ended.code, ended.stdout.head.decode().strip(),
       [one.name for one in ended.swept], ended.confirmed, ended.launch_error)
 """
+
+
+def test_a_folder_within_a_writable_one_is_writable(tmp_path: Path, store: Path):
+    need_jail()
+    room = store / "room"
+    (room / "sub").mkdir(parents=True)
+    profile = Profile(
+        readonly_root=True, writable=(str(room),), bound=(str(room),), hidden=(str(store),)
+    )
+    script = f"touch here ../above && ! touch {tmp_path}/x && ! cat {store}/truegreen.db"
+    given = launch(room / "sub", "sh", "-c", script, isolation=Isolation.JAIL, jail=profile)
+    assert run(given).code == 0
+    assert (room / "sub/here").exists()
+
+
+def test_a_working_directory_that_is_hidden_within_a_writable_folder_comes_back(tmp_path: Path):
+    need_jail()
+    cwd = tmp_path / "mask/cwd"
+    cwd.mkdir(parents=True)
+    (cwd / "a").touch()
+    (tmp_path / "mask/secret").touch()
+    hidden = (str(tmp_path / "mask"),)
+    profile = Profile(readonly_root=True, writable=(str(tmp_path),), hidden=hidden)
+    given = launch(cwd, "sh", "-c", "ls; ls ..", isolation=Isolation.JAIL, jail=profile)
+    assert said(run(given)).split() == ["a", "cwd"]

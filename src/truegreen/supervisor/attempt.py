@@ -23,7 +23,7 @@ from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.examination import Subject, examine, findings_of, site_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
 from truegreen.supervisor.place import Place, RunPlace, environment, own_variables
-from truegreen.supervisor.pulse import FENCED, Pulse
+from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.agents import Adapter, Ending, Expectation, Reader, Reading, adapter_of
@@ -149,15 +149,15 @@ class Attempt:
         declared = self._declared(since)
         exit_ = self._exit(ended, reading, declared, reader, left)
         claim = _claim(declared, reading, exit_)
+        if self._taken_away():
+            return self._tell(exit_)
         try:
-            task = self._ledger.end_run(self._ticket, exit_, claim=claim)
+            new = None if declared.recorded else claim
+            task = self._ledger.end_run(self._ticket, exit_, claim=new)
         except Refused:
-            if not self._fenced(ended):
+            if not self._taken_away():
                 raise
-            self._ledger.tell(
-                self._ticket, {**exit_.facts, "usage": msgspec.to_builtins(exit_.usage)}
-            )
-            return self._ledger.task(self._ticket.task)
+            return self._tell(exit_)
         self._pulse.run_ended()
         if task.status not in _UNDER_CHECK:
             return task
@@ -268,7 +268,7 @@ class Attempt:
         contract = self._prepared.contract
         told = self._ledger.claim(self._ticket.run)
         if told:
-            return Declared(told, expected=True)
+            return Declared(told, expected=True, recorded=True)
         places = [(self._files.result, self._files.inside)]
         if contract.claim_file:
             places.append((paths.join(contract.cwd, contract.claim_file), contract.cwd))
@@ -311,8 +311,16 @@ class Attempt:
         )
         return int((time.time() + seconds) * 1e6) if seconds else 0
 
-    def _fenced(self, ended: Ended) -> bool:
-        return ended.stopped == FENCED.lstrip("!") or not self._ledger.standing(self._ticket).mine
+    def _taken_away(self) -> bool:
+        """Whether others have ended this run in the record already."""
+        standing = self._ledger.standing(self._ticket)
+        return standing.ended or not standing.mine
+
+    def _tell(self, ended: Exit) -> Task:
+        """Keep what is known of a run that others ended: where its output and its work are."""
+        used = {"usage": msgspec.to_builtins(ended.usage)}
+        self._ledger.tell(self._ticket, {**ended.facts, **used})
+        return self._ledger.task(self._ticket.task)
 
 
 def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:

@@ -51,6 +51,8 @@ class Declared(NamedTuple):
     rejected: str = ""
     expected: bool = False
     """The contract names a claim file, so an exit code alone claims nothing."""
+    recorded: bool = False
+    """It came through the door, and stands in the record already."""
 
 
 class Cause(NamedTuple):

@@ -43,6 +43,8 @@ def counts(passed: int, failed: int, skipped: int) -> dict[str, int]:
         ("pytest", PYTEST, counts(3, 1, 1)),
         ("pytest", "5 passed in 0.01s\n", counts(5, 0, 0)),
         ("pytest", "1 error in 0.05s\n", counts(0, 1, 0)),
+        ("pytest", "1 passed, 3 subtests passed in 0.02s\n", counts(1, 0, 0)),
+        ("pytest", "= 1 failed, 1 passed, 1 subtest passed in 0.02s =\n", counts(1, 1, 0)),
         ("pytest", "2 passed, 1 xfailed in 61.20s (0:01:01)\n", {**counts(2, 0, 0), "xfailed": 1}),
         ("pytest", "..F.s                       [100%]\n", counts(3, 1, 1)),
         ("unittest", UNITTEST, counts(6, 3, 3)),

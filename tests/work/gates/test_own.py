@@ -23,7 +23,7 @@ FORGED = "#!/bin/sh\necho forged\n"
     [
         (("./check.sh", "x"), ["check.sh"]),
         (("scripts/check",), ["scripts/check"]),
-        (("python3", "-I", "-W", "error", "tools/check.py", "d.json"), ["error", "tools/check.py"]),
+        (("python3", "-I", "-W", "error", "tools/check.py", "d.json"), ["tools/check.py"]),
         (("sh", "check.sh"), ["check.sh"]),
         (("sh", "-c", "set -e; ./a.sh | node b.js > c.js"), ["a.sh", "b.js"]),
         (("sh", "-c", "bash < check.sh"), ["check.sh"]),
@@ -120,6 +120,12 @@ def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp
     found = tree.ask(run_gate("npm", "test"), **site)
     assert "module" in found.evidence["output"]
     assert found.level is Level.A1
+
+
+def test_a_script_that_runs_in_the_workspace_itself_is_worth_a1(tmp_path):
+    tree = Tree(tmp_path, {"check.sh": HONEST}).write({"check.sh": FORGED})
+    found = tree.ask(run_gate("sh", f"{tree.root}/check.sh"), path=SYSTEM_PATH)
+    assert (found.reason, found.level) == ("forged", Level.A1)
 
 
 def test_what_a_check_looks_at_is_the_work(tmp_path):

@@ -119,8 +119,9 @@ class Moving(Plain):
             parts.append(f"{live.turns} of {caps.turns} turns")
         if live.cost_usd:
             parts.append(f"${live.cost_usd:.2f} of ${caps.cost_usd:g}")
-        if live.last_action:
-            parts.append(live.last_action)
+        said = live.last_action or live.last_message
+        if said:
+            parts.append(said)
         self._line = f"agent  {' · '.join(parts)}"
 
     def close(self) -> None:

@@ -25,9 +25,8 @@ from truegreen.work.gates.spoken import (
 _INTERPRETERS = (
     SHELLS | {"python", "pypy", "node", "ruby", "perl", "php", "deno", "bun", "lua"} | {"coverage"}
 )
-_TAKES_WORD = frozenset(
-    {"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "-O", "--rcfile", "--init-file"}
-)
+_RUNS_WORD = frozenset({"-r", "--require", "--import", "--loader", "--rcfile", "--init-file"})
+_TAKES_WORD = frozenset({"-W", "-X", "-O"})
 _CODE = {
     "python": "cm",
     "pypy": "cm",
@@ -63,12 +62,19 @@ _GUIDE_OPTIONS = frozenset({"-f", "--file", "--makefile", "-c", "--justfile", "-
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--prefix", "--cwd", "--dir"})
 # They look at what they are given, and run none of it.
 READERS = frozenset(
-    "test [ [[ grep egrep fgrep rg diff cmp cat head tail wc ls stat file find sort jq cd echo"
-    " printf sha256sum md5sum shellcheck ruff mypy black flake8 pylint eslint prettier".split()
+    {
+        *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head"),
+        *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf"),
+        *("sha256sum", "md5sum", "shellcheck", "ruff", "mypy", "black", "flake8", "pylint"),
+        *("eslint", "prettier"),
+    }
 )
 _TOOLS = frozenset(
-    "pytest unittest coverage tox nox ruff mypy black flake8 pylint pyright doctest compileall"
-    " py_compile pip build venv timeit json.tool".split()
+    {
+        *("pytest", "unittest", "coverage", "tox", "nox", "ruff", "mypy", "black", "flake8"),
+        *("pylint", "pyright", "doctest", "compileall", "py_compile", "pip", "build", "venv"),
+        *("timeit", "json.tool"),
+    }
 )
 _PYTEST_SETTINGS = frozenset(
     {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
@@ -146,18 +152,24 @@ def _run_by(command: Sequence[str]) -> list[str]:
         return [*found, *command[1:2]]
     if base not in _INTERPRETERS:
         return found
-    takes_word = False
-    for word in command[1:]:
+    rest = iter(command[1:])
+    for word in rest:
         if _is_code(base, word):
-            return found
-        if takes_word or not word.startswith(("-", "+")):
-            found.append(word)
-            if not takes_word and not (base in _WITH_RUN and word == "run"):
-                return found
-            takes_word = False
-        else:
-            takes_word = word in _TAKES_WORD or (base in SHELLS and word[-1] == "o")
+            break
+        if word in _RUNS_WORD:
+            found += [value for value in [next(rest, "")] if value]
+        elif word.startswith(("-", "+")):
+            if _takes_word(base, word):
+                next(rest, None)
+        elif not (base in _WITH_RUN and word == "run"):
+            return [*found, word]
     return found
+
+
+def _takes_word(base: str, option: str) -> bool:
+    if base in SHELLS:
+        return option[-1] in "oO"
+    return option in _TAKES_WORD or (option == "-I" and base in {"perl", "ruby"})
 
 
 def _is_code(base: str, option: str) -> bool:

@@ -19,6 +19,7 @@ from truegreen.contract.reading import Duration
 from truegreen.model import FindingOutcome, Level
 from truegreen.work import process
 from truegreen.work.documents import inside
+from truegreen.work.gates.around import needed, settings_above
 from truegreen.work.gates.counts import Counts, count_tests, executed, failures, sentence
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
@@ -41,6 +42,9 @@ def check(gate: Gate, scene: Scene) -> Answer:
     launch = launch_of(gate, scene, found)
     ended = process.run(launch, tick=scene.tick)
     answer = _answer(gate, ended)
+    if not answer.green and ended.code:
+        needs = needed(gate.command, ended.code, text_of(ended.stdout.tail), scene)
+        answer = gate_error(needs) if needs else answer
     return with_evidence(answer, gate.command, found, ended, scene)
 
 
@@ -67,6 +71,11 @@ def located(words: Sequence[str], scene: Scene) -> Located:
             shown = os.path.relpath(found, scene.place)
             doubt = f"the agent could have changed the check: {shown} lies in the workspace"
             return Located(tuple(words), os.pathsep.join(everywhere), doubt)
+    for word in (word for command in commands_of(words) for word in command[1:]):
+        if os.path.isabs(word) and inside(word, scene.place):
+            shown = os.path.relpath(word, scene.place)
+            doubt = f"the agent could have changed the check: {shown} lies in the workspace"
+            return Located(tuple(words), os.pathsep.join(clean), doubt)
     return Located(tuple(words), os.pathsep.join(clean), "")
 
 
@@ -111,6 +120,8 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         "TMPDIR": temporary,
         "LANG": "C.UTF-8",
         "CI": "1",
+        # A repository around our folders is not the one that was worked on.
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(scene.root)),
         "TRUEGREEN_GATE": gate.name,
         **gate.env,
     }
@@ -130,7 +141,7 @@ def launch_of(
         jail=Profile(
             readonly_root=True,
             writable=rooms,
-            hidden=scene.hidden,
+            hidden=(*scene.hidden, *settings_above(scene.root).masked),
             bound=rooms,
             network=asked,
         ),
@@ -221,7 +232,7 @@ def with_evidence(
     answer: Answer, words: Sequence[str], found: Located, ended: process.Ended, scene: Scene
 ) -> Answer:
     """The answer with what it rests on, and the level that it is worth."""
-    doubt = scene.doubt or found.doubt
+    doubt = scene.doubt or found.doubt or settings_above(scene.root).doubt(words, ended.isolation)
     output = ended.stdout
     evidence: dict[str, Any] = {
         "argv": [one_line(word, _SHOWN_CHARACTERS) for word in words[:_SHOWN_WORDS]],

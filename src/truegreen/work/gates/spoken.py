@@ -16,8 +16,11 @@ from truegreen.contract import Gate
 from truegreen.errors import InvalidInput
 
 _BUILT_IN = frozenset(
-    "! . : [ [[ { alias cd eval exec exit export for if case popd pushd read return set shift"
-    " source trap type ulimit umask unset until wait while".split()
+    {
+        *("!", ".", ":", "[", "[[", "{", "alias", "cd", "eval", "exec", "exit", "export"),
+        *("for", "if", "case", "popd", "pushd", "read", "return", "set", "shift", "source"),
+        *("trap", "type", "ulimit", "umask", "unset", "until", "wait", "while"),
+    }
 )
 _NEEDS_SHELL = re.compile(r"[|&;<>$`*?()\n]|^\s*\w+=|(?:^|\s)~|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 # What a plain `sh` does not know, or reads as plain text
@@ -47,8 +50,11 @@ _STARTERS: dict[tuple[str, ...], int] = {
     ("yarn", "exec"): 2,
     **{
         (name,): 1
-        for name in "npx bunx env nice ionice time exec command builtin nohup setsid stdbuf"
-        " xvfb-run timeout xargs sudo doas chronic unbuffer".split()
+        for name in (
+            *("npx", "bunx", "env", "nice", "ionice", "time", "exec", "command", "builtin"),
+            *("nohup", "setsid", "stdbuf", "xvfb-run", "timeout", "xargs", "sudo", "doas"),
+            *("chronic", "unbuffer"),
+        )
     },
 }
 _STARTERS_OPTIONS = {
@@ -273,9 +279,9 @@ def is_python(command: Sequence[str]) -> bool:
 def modules_of(command: Sequence[str]) -> list[str]:
     """The module behind `-m`, and the one that it runs: `python -m coverage run -m pytest`."""
     found: list[str] = []
-    for word, after in zip(command, command[1:], strict=False):
+    for n, word in enumerate(command[:-1]):
         if word == "-m" and (not found or found[-1] in _RUNNING_MODULES):
-            found.append(after)
+            found.append(command[n + 1])
     return found
 
 

@@ -1,0 +1,166 @@
+"""What lies around a clean copy: settings above it that tools would find, and what is not in it.
+
+Tools look upwards for their settings, and above the copy are folders that an agent could write to.
+What git ignores is not in the copy, and neither is the repository: a check that needs them fails
+through nobody's fault. Looks at names only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from truegreen.contract import Isolation
+from truegreen.work.gates.own import READERS
+from truegreen.work.gates.scene import Scene
+from truegreen.work.gates.spoken import base_of, commands_of
+
+_SETTINGS = re.compile(
+    r"\.?pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml|conftest\.py|\.?ruff\.toml"
+    r"|\.?mypy\.ini|\.flake8|\.?pylintrc|\.coveragerc|\.eslintrc.*|eslint\.config\..*|\.mocharc.*"
+    r"|\.prettierrc.*|\.babelrc.*|babel\.config\..*|(?:jest|vitest|vite)\.config\..*|package\.json"
+    r"|node_modules|tsconfig\.json|deno\.jsonc?|biome\.jsonc?|\.npmrc|\.yarnrc.*|go\.(?:mod|work)"
+    r"|Cargo\.toml|\.golangci\..*|\.rubocop\.yml|Gemfile|Rakefile|\.?[Jj]ustfile|settings\.gradle.*"
+)
+_CARGO = (".cargo/config", ".cargo/config.toml")
+_ABSENT = re.compile(
+    r"no such file|not found|cannot find|can't find|could not find|can't open|cannot open|enoent"
+    r"|does not exist|doesn't exist|no module named|missing",
+    re.IGNORECASE,
+)
+_TAIL_CHARACTERS = 8192
+_WORD = re.compile(r"[\w.@+~/-]+")
+_GIT_FATAL = frozenset({128, 129})
+_INSTALL = (
+    'make it in the gate (--gate "npm ci && npm test" with network = true), or choose a gate that'
+    " does not need it"
+)
+
+
+# --- above the copy
+
+
+class Settings(NamedTuple):
+    """Settings of tools in the folders above a copy."""
+
+    masked: tuple[str, ...]
+    """A jail hides them."""
+    links: tuple[str, ...]
+    """Hiding a link would hide whatever it leads to."""
+
+    def doubt(self, words: Sequence[str], isolation: Isolation) -> str:
+        """Why they could have changed the check; what only reads its files looks for none."""
+        seen = self.links if isolation is Isolation.JAIL else (*self.links, *self.masked)
+        if not seen or all(base_of(command[0]) in READERS for command in commands_of(words)):
+            return ""
+        return f"the agent could have changed the check: {seen[0]} lies above the clean copy"
+
+
+def settings_above(root: str) -> Settings:
+    """What tools would find on their way up from a copy."""
+    found = list(_found_above(os.path.realpath(root)))
+    links = tuple(path for path in found if os.path.islink(path))
+    return Settings(tuple(path for path in found if path not in links), links)
+
+
+def _found_above(folder: str) -> Iterator[str]:
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        yield from (
+            os.path.join(folder, name) for name in sorted(names) if _SETTINGS.fullmatch(name)
+        )
+        cargo = (os.path.join(folder, name) for name in _CARGO)
+        yield from (path for path in cargo if os.path.lexists(path))
+
+
+# --- not in the copy
+
+
+def needed(words: Sequence[str], code: int, text: str, scene: Scene) -> str:
+    """What a check that did not pass lacked in the copy; empty if it lacked nothing of ours."""
+    tail = text[-_TAIL_CHARACTERS:]
+    commands = list(commands_of(words))
+    of_git = code in _GIT_FATAL and any(base_of(command[0]) == "git" for command in commands)
+    if scene.base.kind == "git" and (of_git or "not a git repository" in tail):
+        return (
+            "there is no repository in the clean copy; use a gate of kind git or diff, or one that"
+            " does not need git"
+        )
+    for path in (*_named(commands), *_missed(tail), *_installed(tail, scene)):
+        if lacking := _left_out(path, scene):
+            return f"needs {lacking}, which git ignores: it is not in the clean copy; {_INSTALL}"
+    return ""
+
+
+def _named(commands: list[list[str]]) -> Iterator[str]:
+    """Paths in the command; a bare word is one only for programs that read files."""
+    for command in commands:
+        reads = base_of(command[0]) in READERS
+        for word in command[1:]:
+            if not word.startswith("-") and (reads or "/" in word):
+                yield word
+
+
+def _missed(tail: str) -> Iterator[str]:
+    """Paths in lines that say that something is not there."""
+    for line in tail.splitlines():
+        if _ABSENT.search(line):
+            yield from (
+                word.rstrip(".")
+                for word in _WORD.findall(line)
+                if re.search(r"[/._]", word.rstrip("."))
+            )
+
+
+def _installed(tail: str, scene: Scene) -> Iterator[str]:
+    """Packages and programs that are missed, where installed ones would be."""
+    for name in re.findall(r"Cannot find (?:module|package) '([^'./][^']*)'", tail):
+        parts = name.split("/")
+        yield os.path.join("node_modules", *parts[: 2 if name.startswith("@") else 1])
+    for name in re.findall(r"(?:^|[\s:])([\w.-]+): (?:command )?not found", tail):
+        yield from (os.path.join(folder, name) for folder in _PROGRAMS)
+    for name in re.findall(r"No module named '?(\w+)", tail):
+        for folder in (".venv", "venv"):
+            library = os.path.join(scene.place, folder, "lib")
+            versions = os.listdir(library) if os.path.isdir(library) else []
+            for version in versions:
+                yield os.path.join(folder, "lib", version, "site-packages", name)
+
+
+_PROGRAMS = ("node_modules/.bin", ".venv/bin", "venv/bin")
+
+
+def _left_out(path: str, scene: Scene) -> str:
+    """The part of a path that lies in the workspace and was not taken; empty if there is none."""
+    known = {change.path for change in scene.changes}
+    for folder in dict.fromkeys((scene.folder, "")):
+        inside = os.path.relpath(path, scene.root) if os.path.isabs(path) else path
+        placed = os.path.normpath(os.path.join(folder, inside))
+        if placed.startswith("..") or placed == "." or not _stands(scene.place, placed):
+            continue
+        parts = placed.split("/")
+        for n in range(1, len(parts) + 1):
+            part = "/".join(parts[:n])
+            if not os.path.lexists(os.path.join(scene.root, part)):
+                taken = any(name == part or name.startswith(f"{part}/") for name in known)
+                return "" if taken or part == ".git" or _hollow(scene.place, part) else part
+    return ""
+
+
+def _stands(place: str, path: str) -> bool:
+    try:
+        return os.path.lexists(os.path.join(place, path))
+    except ValueError:
+        return False
+
+
+def _hollow(place: str, path: str) -> bool:
+    """An empty folder is in no snapshot, ignored or not."""
+    whole = os.path.join(place, path)
+    return os.path.isdir(whole) and not os.listdir(whole)
