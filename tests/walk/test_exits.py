@@ -197,6 +197,15 @@ def test_a_jailed_agent_sees_neither_the_store_nor_other_processes(walk: Walk) -
     assert (walk.folder / "told").read_text() == "\n"
 
 
+@pytest.mark.criterion("O04", "E29")
+def test_what_nobody_can_confirm_dead_lowers_the_level(walk: Walk) -> None:
+    for isolation, level in (("jail", "A2"), ("reaper", "A2"), ("none", "A1")):
+        got = walk.run("--isolation", isolation, "--gate", "test -f x", *shell("touch x"))
+        assert (got.status, got.task["verdict"]["level"]) == (0, level), isolation
+        assert got.latest["isolation"] == isolation
+    assert got.latest["facts"]["unconfirmed"]
+
+
 @pytest.mark.criterion("N09", "H15")
 def test_a_big_output_is_kept_bounded_with_its_true_size(walk: Walk) -> None:
     agent = "head -c 100000000 /dev/zero | tr '\\0' x"

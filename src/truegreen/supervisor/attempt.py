@@ -161,7 +161,9 @@ class Attempt:
         self._pulse.run_ended()
         if task.status not in _UNDER_CHECK:
             return task
-        subject = self._subject(left, exit_, declared)._replace(claim=claim)
+        loose = bool(exit_.facts.get("unconfirmed"))
+        subject = self._subject(left, exit_, declared)
+        subject = subject._replace(claim=claim, unconfirmed=loose)
         return examine(self._ledger, self._place, self._watch, subject, self._ticket, self._pulse)
 
     def _subject(self, left: Snapshot, ended: Exit, declared: Declared) -> Subject:

@@ -46,6 +46,8 @@ class Subject(NamedTuple):
     judged: str
     claim: Claim | None = None
     rejected: str = ""
+    unconfirmed: bool = False
+    """Nobody can know that nothing of the agent lives on."""
     baseline: tuple[Finding, ...] = ()
 
 
@@ -71,6 +73,7 @@ def site_of(
             remotes=subject.ground.remotes,
             hidden=place.hidden,
             logs=logs,
+            unconfirmed=subject.unconfirmed,
             tick=tick,
         )
     finally:

@@ -83,6 +83,7 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
     left = workspace.snapshot_of(f"refs/truegreen/left/{run.id}")
     if left is None:
         raise NotFound(f"what {run.id} left is not kept in {workspace.mirror.path}")
+    facts = msgspec.json.decode(run.facts)
     found = findings_of(dossier, run.key)
     rejected = [f.reason for f in found if f.check == CLAIM and f.binding]
     subject = Subject(
@@ -93,7 +94,8 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
         base=ground.snapshot(workspace),
         left=left,
         ended=_exit_of(run),
-        judged=str(msgspec.json.decode(run.facts).get("adapter", "")),
+        judged=str(facts.get("adapter", "")),
+        unconfirmed=bool(facts.get("unconfirmed")),
         rejected=rejected[-1] if rejected else "",
     )
     return subject, run
