@@ -81,7 +81,7 @@ class Walk:
 
     def run(self, *words: str | Path, **changes: str) -> Outcome:
         """`truegreen run --json`."""
-        answer = self.tg("run", "--json", *words, **changes)
+        answer = self.tg("run", "--json", *words, timeout=50, **changes)
         assert answer.err == "", answer.err
         return Outcome(answer.status, answer.json())
 
