@@ -76,7 +76,7 @@ class Walk:
             timeout=timeout,
         )
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
-        assert "Traceback" not in answer.err, answer
+        assert not answer.err.startswith("Traceback") and "\nTraceback" not in answer.err, answer
         return answer
 
     def run(self, *words: str | Path, **changes: str) -> Outcome:

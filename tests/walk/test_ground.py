@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.walk.conftest import Walk, init, result, said, shell, until
+from tests.faces.conftest import SCRIPT
+from tests.walk.conftest import Walk, init, own, result, said, shell, until
 
 ONCE = ("--max-attempts", "1")
 GATE = ("--gate", "python3 -m unittest discover -s tests -t .")
@@ -142,3 +146,100 @@ def test_nothing_is_left_of_the_rooms_of_gates(walk: Walk) -> None:
     got = walk.run("--gate", "true", *shell("touch x"))
     state = Path(got.latest["facts"]["log"]).parents[2]
     assert not any((state / "rooms").iterdir())
+
+
+@pytest.mark.criterion("E31")
+def test_what_ignored_itself_before_the_agent_is_no_work_of_its(git_walk: Walk) -> None:
+    cache = git_walk.folder / ".pytest_cache"
+    cache.mkdir()
+    (cache / ".gitignore").write_text("*\n")
+    (cache / "README.md").write_text("a cache\n")
+    got = git_walk.run("--gate", "true", *ONCE, *shell("false"))
+    assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert "no sign of work" in got.task["verdict"]["reason"]
+
+
+def test_tests_that_nothing_protects_and_the_agent_rewrote_are_said(walk: Walk) -> None:
+    project(walk.folder)
+    commit(walk)
+    got = walk.run(*GATE, *ONCE, *forge())
+    assert got.task["verdict"]["level"] == "A1"
+    assert "changed tests/test_f.py, which nothing protects" in got.task["verdict"]["reason"]
+
+
+def test_a_paused_run_can_be_interrupted(walk: Walk) -> None:
+    agent = shell(own("checkpoint", "deploy to staging"))
+    started = walk.start("--mode", "assisted", "--gate", "true", *agent)
+    ledger = walk.ledger()
+    until(lambda: ledger.page().tasks and ledger.page().tasks[0].status == "awaiting_approval")
+    time.sleep(0.5)
+    started.terminate()
+    _, err = started.communicate(timeout=20)
+    assert started.returncode == 130
+    assert b"waits for approval: deploy to staging" in err
+    assert b"stopping; once more kills it at once" in err
+
+
+def test_a_terminal_without_a_size_hangs_nobody(walk: Walk) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [SCRIPT, "run", "--gate", "true", "--", "sleep", "0.5"],
+        env=walk.environ(TERM="xterm"),
+        cwd=walk.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as started:
+        os.close(theirs)
+        assert started.wait(20) == 0
+    os.close(ours)
+
+
+def test_mistakes_are_said_before_an_agent_costs_anything(walk: Walk) -> None:
+    (walk.folder / "truegreen.toml").write_text(
+        "[gates.tests]\nkind = 'pytest'\n[agents.a]\nadapter = 'claude'\ncommand = ['x']\n"
+    )
+    mark = shell("touch ran")
+    for words, hint in (
+        (["--gate", "tets", *mark], "did you mean tests?"),
+        (["--gate", "tests", *mark], "comes with a later version"),
+        (["--agent", "a", "--gate", "true"], "no adapter"),
+        (["--gate", "true"], "There is nothing to run"),
+    ):
+        answer = walk.tg("run", *words)
+        assert (answer.status, hint in answer.err) == (2, True), answer
+    assert not (walk.folder / "ran").exists()
+    assert walk.ledger().page().tasks == []
+
+
+def test_a_task_waits_for_what_it_depends_on(walk: Walk) -> None:
+    first = walk.tg("add", "--json", "--gate", "true", "--", "true").json()["id"]
+    words = ("--depends-on", first[:12], "--gate", "true", "--", "true")
+    assert walk.tg("add", "--depends-on", "tsk_zzz", *words[2:]).status == 2
+    second = walk.tg("add", "--json", *words).json()["id"]
+    assert walk.tg("attempt", second).status == 2
+    assert walk.tg("attempt", first).status == 0
+    assert walk.tg("attempt", second).status == 0
+
+
+def test_an_unknown_word_for_what_is_in_the_way_is_still_a_block(walk: Walk) -> None:
+    agent = shell(own("blocked", "--reason", "no registry", "--detail", "foo"))
+    got = walk.run("--gate", "false", *ONCE, *agent)
+    assert (got.status, got.exit) == (3, ("blocked", "input_needed"))
+    assert got.task["claim"]["extra"] == {"detail": "foo"}
+
+
+def test_a_gate_can_look_at_what_a_run_left(walk: Walk) -> None:
+    got = walk.run("--gate", "true", *shell("touch x"))
+    (walk.folder / "x").unlink()
+    assert walk.tg("gate", "test -f x").status == 1
+    assert walk.tg("gate", "test -f x", "--tree", got.latest["id"]).status == 0
+
+
+def test_who_shares_a_workspace_is_told(walk: Walk) -> None:
+    first = walk.start("--gate", "true", *shell("touch up; sleep 5"))
+    until((walk.folder / "up").exists)
+    answer = walk.tg("run", "--gate", "true", *shell("true"))
+    first.kill()
+    first.communicate()
+    assert "each is judged by both" in answer.err

@@ -350,7 +350,9 @@ def _merged(layers: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _title(said: dict[str, Any]) -> str:
     """The first line of the goal, or the command, as far as a list has room for it."""
-    text = said.get("goal", "").strip() or " ".join(said.get("command", ()))
+    text = (
+        said.get("goal", "").strip() or " ".join(said.get("command", ())) or said.get("agent", "")
+    )
     words = "".join(filter(str.isprintable, text.split("\n", 1)[0])).strip()
     if not words:
         raise refusal("title", "is required where there is no template, no goal and no command")

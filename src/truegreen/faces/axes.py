@@ -128,5 +128,6 @@ def _aside(task: Task, claim: ClaimRow | None) -> str:
     if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
         parts.append(title)
     if task.cell is Cell.SILENT_FAILURE and claim:
-        parts.append(f"the agent said «{claim.reason or claim.kind}»")
+        said = "it exited 0" if claim.source == "exit" else f"the agent said «{claim.reason}»"
+        parts.append(said if claim.reason else f"the agent said «{claim.kind}»")
     return ": ".join(parts)

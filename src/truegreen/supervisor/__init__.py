@@ -19,7 +19,7 @@ from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Prepared, prepare
 from truegreen.supervisor.ground import FACT
-from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.recovery import break_off, failure, tidy
@@ -50,6 +50,7 @@ class Supervisor:
     def carry(self, task_id: str) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off."""
         tidy(self._place, self._ledger)
+        self._check_dependencies(task_id)
         task = self._ledger.task(task_id)
         if task.status is not TaskStatus.QUEUED:
             message = f"task {task.id} is not queued (status: {task.status})"
@@ -59,6 +60,13 @@ class Supervisor:
             if task.status is not TaskStatus.QUEUED:
                 break
         return task
+
+    def _check_dependencies(self, task_id: str) -> None:
+        """A task waits until those that it depends on have succeeded."""
+        for needed in read_contract(self._ledger.dossier(task_id).contract).depends_on:
+            status = self._ledger.task(needed).status
+            if status is not TaskStatus.SUCCEEDED:
+                raise NotRunning(f"{task_id} waits for {needed} (status: {status})", status=status)
 
     def _due(self, task: Task) -> bool:
         """Wait for a short back-off; says whether it is time for an attempt."""
@@ -79,6 +87,8 @@ class Supervisor:
             prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
+        for other in self._neighbours(prepared):
+            self._watch.warn(f"{other} works in {prepared.ground.top} too: each is judged by both")
         ticket = self._reserve(dossier, contract, prepared)
         self._pulse = Pulse(self._ledger, ticket)
         with ExitStack() as stack:
@@ -91,6 +101,15 @@ class Supervisor:
             except (TruegreenError, OSError) as error:
                 break_off(self._ledger, ticket, error)
                 return self._ledger.task(task_id)
+
+    def _neighbours(self, prepared: Prepared) -> list[str]:
+        """Tasks that other supervisors carry out in the same work tree right now."""
+        found = []
+        for left in self._ledger.owned(host_name()):
+            facts = msgspec.json.decode(self._ledger.run(left.run)[0].facts)
+            if facts.get(FACT, {}).get("top") == prepared.ground.top:
+                found.append(left.task)
+        return found
 
     def _forget(self, pulse: Pulse) -> None:
         self._pulse = None

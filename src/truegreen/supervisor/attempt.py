@@ -32,6 +32,7 @@ from truegreen.work.exits import Declared, exit_of
 from truegreen.work.jail import Profile, choose
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
+from truegreen.work.watch import HOLD
 from truegreen.work.workspace import Snapshot, Workspace
 
 _UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
@@ -132,6 +133,7 @@ class Attempt:
             prepared.adapter.argv(contract.command, goal=contract.goal, feedback=prepared.feedback)
         )
         self._baseline: tuple[Finding, ...] = ()
+        self._waiting = False
 
     def carry_out(self) -> Task:
         """Run the agent, write down how it ended, and examine what it left."""
@@ -212,7 +214,9 @@ class Attempt:
         def tick() -> str | None:
             seconds = time.monotonic() - begun
             self._watch.live(reader.live, seconds, caps)
-            return self._pulse.word() or over_cap(reader, caps)
+            word = self._pulse.word()
+            self._ask_people(word == HOLD)
+            return word or over_cap(reader, caps)
 
         def started(identity: Identity) -> None:
             self._pulse.keep({"boot": identity.boot, "pid": identity.pid, "start": identity.start})
@@ -221,6 +225,15 @@ class Attempt:
 
         self._watch.phase("agent", "starting")
         return run(launch, line=reader.feed, tick=tick, started=started)
+
+    def _ask_people(self, waits: bool) -> None:  # noqa: FBT001 - a fact, not a switch
+        """Say once what the agent waits for, and how to answer."""
+        if waits and not self._waiting:
+            task = self._ticket.task
+            asked = self._ledger.events(task)[-1].event.reason
+            self._watch.warn(f"waits for approval: {asked}")
+            self._watch.warn(f"truegreen approve {task}   or   truegreen reject {task} --reason …")
+        self._waiting = waits
 
     def _launch(self) -> Launch:
         prepared, contract = self._prepared, self._prepared.contract

@@ -45,7 +45,10 @@ class Pulse:
     def ask(self, *, at_once: bool = False) -> None:
         """End the run from here: gracefully, or at once."""
         self.stop_asked = self.stop_asked or "here"
-        self._word = f"!{STOP}" if at_once else self._word or STOP
+        if at_once:
+            self._word = f"!{STOP}"
+        elif self._word in (None, HOLD):
+            self._word = STOP
 
     def keep(self, process: dict[str, Any]) -> None:
         """Write down which process it is, with the next renewal, which is now."""

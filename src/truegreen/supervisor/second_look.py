@@ -141,7 +141,8 @@ _DONE = Exit(
 
 
 def _kept(workspace: Workspace, tree: str) -> Snapshot:
-    for ref in (tree, f"refs/truegreen/left/{tree}", f"refs/truegreen/base/{tree}"):
+    names = (f"refs/truegreen/{kind}/{tree}" for kind in ("left", "base"))
+    for ref in (tree,) if tree.startswith("refs/") else names:
         found = workspace.snapshot_of(ref)
         if found:
             return found

@@ -88,8 +88,7 @@ def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
     if step == "limits":
         return name, f"a limit can't be set ({os.strerror(number)}): ask for less"
     if number == errno.ENOENT and "/" not in program:
-        path = launch.env.get("PATH", "")
-        return name, f"{program!r} is not on the PATH ({path}): install it, or give its full path"
+        return name, f"{program!r} is not on the PATH: install it, or give its full path"
     sentence = {
         errno.ENOENT: f"there is no file {program!r}: check the path",
         errno.ELIBACC: f"{program!r} is there, but the interpreter that it names is not:"

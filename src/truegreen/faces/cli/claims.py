@@ -52,7 +52,7 @@ def fail(frame: Frame, reason: str) -> int:
 
 @command("blocked", "truegreen blocked --reason 'no access to the registry' --detail egress_denied")
 @_needed
-@click.option("--detail", type=click.Choice(_BLOCKED), metavar="D", help="What is in the way.")
+@click.option("--detail", metavar="D", help=f"What is in the way: {', '.join(_BLOCKED)}.")
 def blocked(frame: Frame, reason: str, detail: str | None) -> int:
     """Inside a run: declare that you can't go on without somebody."""
     return _declare(frame, ClaimKind.BLOCKED, reason, extra={"detail": detail} if detail else {})

@@ -76,7 +76,7 @@ def _draw_claim(paper: Paper, document: Document) -> None:
         f"«{claim['reason']}»" if claim["reason"] else "",
     )
     for key, value in claim["extra"].items():
-        paper.say(f"  {key}: {value}")
+        paper.say(f"  {key}: {value if isinstance(value, str) else _plain(value)}")
     if claim["statements"]:
         columns = [Column("OUTCOME"), Column("SAID", grows=True), Column("OBSERVED", grows=True)]
         rows = [
@@ -86,6 +86,10 @@ def _draw_claim(paper: Paper, document: Document) -> None:
         paper.table(columns, rows, indent=2)
     else:
         paper.say("  with nothing in it that can be checked")
+
+
+def _plain(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def outcome(word: str) -> Ink:

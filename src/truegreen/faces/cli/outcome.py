@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from truegreen.faces.axes import axes
+from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import Document, next_steps, task_document
@@ -15,6 +16,7 @@ OK, FAILED, PERSON, CAP, INFRASTRUCTURE, ENDED, DEFERRED, INTERRUPTED = 0, 1, 3,
 _SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, FAILED, INTERRUPTED)
 """From the best to the worst: work that is known to be undone outweighs whatever is unknown."""
 _SHOWN_EVENTS = 200
+_WORD_ROOM = 12
 _STATUSES = {
     TaskStatus.SUCCEEDED: OK,
     TaskStatus.FAILED: FAILED,
@@ -66,6 +68,8 @@ def draw(paper: Paper, dossier: Dossier) -> None:
     if dossier.task.status is not TaskStatus.SUCCEEDED:
         for step in next_steps(dossier.task):
             paper.say(Ink(f"      {step}", "dim"))
-    for axis in axes(dossier):
-        word = axis.look._replace(word=f"{axis.look.word:<11}")
-        paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(word), f" {axis.why}")
+    both = axes(dossier)
+    room = max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
+    for axis in both:
+        blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}"))
+        paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")

@@ -11,19 +11,22 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from truegreen.contract import Caps, Contract
 from truegreen.faces.clean import clean, width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.times import span
 from truegreen.facts import Finding, Ticket
-from truegreen.model import FindingOutcome
+from truegreen.model import FindingOutcome, Phase
 from truegreen.record.rows import Task
 from truegreen.supervisor.watch import Watch
 from truegreen.work.agents import Live
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_SECONDS = 0.1
+_UNKNOWN_COLUMNS = 80
+_SHOWN_LINES = 8
 _MARKS = {
     FindingOutcome.PASSED: ("●", "32"),
     FindingOutcome.FAILED: ("✗", "31"),
@@ -44,6 +47,12 @@ def shown(frame: Frame, task_id: str) -> Iterator[Watch]:
         yield view
     finally:
         view.close()
+
+
+def tail(evidence: dict[str, Any]) -> list[str]:
+    """The last lines that a gate printed."""
+    lines = [line.rstrip() for line in str(evidence.get("output", "")).splitlines()]
+    return [line for line in lines if line][-_SHOWN_LINES:]
 
 
 class Plain(Watch):
@@ -81,9 +90,14 @@ class Plain(Watch):
     def found(self, finding: Finding) -> None:
         """A check has answered."""
         mark, colour = _MARKS[finding.outcome]
-        when = " (before)" if finding.phase == "baseline" else ""
         reason = f": {finding.reason}" if finding.reason else ""
-        self.say(f"  {mark} gate {finding.check}{when} {finding.outcome}{reason}", colour)
+        if finding.phase is Phase.BASELINE:
+            self.say(f"  · gate {finding.check} {finding.outcome} before the agent{reason}")
+            return
+        self.say(f"  {mark} gate {finding.check} {finding.outcome}{reason}", colour)
+        if finding.outcome is not FindingOutcome.PASSED:
+            for line in tail(finding.evidence):
+                self.say(f"    │ {line}")
 
 
 class Moving(Plain):
@@ -139,7 +153,7 @@ class Moving(Plain):
             if not line:
                 continue
             turn += 1
-            room = _columns() - 4
+            room = max(0, _columns() - 4)
             text = clean(line)
             if not line.startswith("agent"):
                 text += f"  {span(time.monotonic() - self._since)}"
@@ -150,12 +164,12 @@ class Moving(Plain):
 
 def _columns() -> int:
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _UNKNOWN_COLUMNS
     except OSError:
-        return 80
+        return _UNKNOWN_COLUMNS
 
 
 def _cut(text: str, room: int) -> str:
-    while width(text) > room:
-        text = text[: max(0, len(text) - max(1, width(text) - room))]
+    while text and width(text) > room:
+        text = text[: len(text) - max(1, (width(text) - room) // 2)]
     return text

@@ -13,7 +13,7 @@ from truegreen.app import operator, place_of
 from truegreen.config import Config
 from truegreen.contract import Before, Contract, Isolation, make_contract
 from truegreen.errors import InvalidInput
-from truegreen.faces.cli.frame import F, Frame, Word, command
+from truegreen.faces.cli.frame import F, Frame, Word, command, nearest
 from truegreen.faces.cli.outcome import tell
 from truegreen.faces.cli.progress import shown
 from truegreen.faces.cli.signals import interruptible
@@ -21,8 +21,10 @@ from truegreen.faces.documents import brief_document
 from truegreen.model import Mode
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
+from truegreen.work.agents import adapter_of
+from truegreen.work.gates import KINDS, not_yet
 from truegreen.work.gates.spoken import gates_of
-from truegreen.work.jail import choose
+from truegreen.work.jail import choose, find_program
 from truegreen.work.process import spawn_detached
 from truegreen.work.workspace import Globs
 
@@ -131,8 +133,10 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
 @_contract_options
 def add(frame: Frame, **options: Any) -> int:
     """Create a queued task for a server or worker; `truegreen attempt` carries it out here."""
-    contract = contract_of(frame.load(), options)
+    config = frame.load()
     with frame.ledger() as ledger:
+        needed = [ledger.find("tsk", task) for task in options.pop("depends_on")]
+        contract = contract_of(config, {**options, "depends_on": needed})
         task = ledger.open(contract, actor=operator())
         frame.give(brief_document(task), lambda paper: paper.say(task.id))
     return 0
@@ -196,14 +200,35 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
     for name in ("evaluators", "depends_on"):
         if name in said:
             said[name] = list(said[name])
+    if not words and not template and not said.get("agent") and not file.defaults.agent:
+        raise click.UsageError(_NOTHING)
     contract = make_contract(
         file, template, extra_gates=gates_of(spoken), protect=protect, before=before, **said
     )
     if not contract.command:
-        raise click.UsageError(
-            "There is nothing to run: give a command after --, or --agent or --task NAME."
-        )
+        raise click.UsageError(_NOTHING)
+    adapter_of(contract.adapter, contract.command)
+    _check_gates(contract, config)
     return replace(contract, pass_env=(*contract.pass_env, *more_env))
+
+
+_NOTHING = "There is nothing to run: give a command after --, or --agent or --task NAME."
+
+
+def _check_gates(contract: Contract, config: Config) -> None:
+    """What no gate can become is said before an agent costs anything."""
+    known = config.contents.gates
+    for gate in contract.gates:
+        if KINDS[gate.kind] is not_yet:
+            kinds = tuple(kind for kind, check in KINDS.items() if check is not not_yet)
+            message = f'gate {gate.name}: kind "{gate.kind}" comes with a later version'
+            raise InvalidInput(message, allowed=kinds)
+        alone = gate.name not in known and len(gate.command) == 1
+        if alone and find_program(gate.command[0], os.environ.get("PATH", "")) is None:
+            near = nearest(gate.command[0], list(known))
+            if near:
+                message = f"no gate {gate.command[0]!r}; did you mean {' or '.join(near)}?"
+                raise InvalidInput(message, allowed=tuple(known))
 
 
 def _template_cwd(config: Config, template: str) -> str:

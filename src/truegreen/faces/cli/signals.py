@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +18,8 @@ def interruptible(stop: Callable[..., None]) -> Iterator[None]:
 
     def heard(_number: int, _frame: FrameType | None) -> None:
         nonlocal asked
+        if not asked:
+            sys.stderr.write("\nstopping; once more kills it at once\n")
         stop(at_once=asked)
         asked = True
 

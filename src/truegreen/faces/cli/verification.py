@@ -11,9 +11,18 @@ from truegreen.config import Config
 from truegreen.contract import Contract, Gate, make_contract
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.frame import Frame, command, nearest
-from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, PERSON, draw, tell, whole
+from truegreen.faces.cli.outcome import (
+    FAILED,
+    INFRASTRUCTURE,
+    OK,
+    PERSON,
+    draw,
+    exit_status,
+    tell,
+    whole,
+)
 from truegreen.faces.cli.paper import Ink, Paper
-from truegreen.faces.cli.progress import shown
+from truegreen.faces.cli.progress import shown, tail
 from truegreen.faces.documents import check_document
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
@@ -65,17 +74,20 @@ def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
         draw(paper, dossier)
 
     frame.give({**whole(ledger, dossier), "again": fresh}, drawn)
-    return _VERDICTS.get(look.verdict.outcome, PERSON)
+    fresh_status = _VERDICTS.get(look.verdict.outcome, PERSON)
+    return fresh_status or exit_status(dossier)
 
 
 @command(
     "gate",
     "truegreen gate tests                       a [gates] table of truegreen.toml, now, here",
     'truegreen gate "pytest -q"                 or any command',
-    "truegreen gate tests --tree run_0c         on what a run left",
+    "truegreen gate tests --tree run_1m7h59fcdw3sj1kftc     on what a run left",
 )
 @click.argument("name")
-@click.option("--tree", default="", metavar="REF", help="A run, a task or a ref of the mirror.")
+@click.option(
+    "--tree", default="", metavar="REF", help="A run or a task (whole id), or a ref of the mirror."
+)
 @click.option("--cwd", default=".", metavar="DIR", help="The workspace; default: here.")
 def gate(frame: Frame, name: str, tree: str, cwd: str) -> int:
     """Run one gate now, on a clean copy. For git hooks, publish scripts, CI.
@@ -111,6 +123,9 @@ def _draw(paper: Paper, found: Finding) -> None:
         Ink(f"gate {found.check} {found.outcome}", "bold"),
         f" · {found.level} · {found.isolation} · {found.reason}",
     )
+    if found.outcome is not FindingOutcome.PASSED:
+        for line in tail(found.evidence):
+            paper.say(f"  │ {line}")
 
 
 COMMANDS = {"verify": verify, "gate": gate}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from truegreen.work.gates.spoken import (
@@ -126,6 +126,17 @@ def deciding(words: Sequence[str], paths: Iterable[str]) -> str:
     if runner is None or runner.name != "pytest":
         return ""
     return next((path for path in paths if os.path.basename(path) in _PYTEST_SETTINGS), "")
+
+
+_TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")
+
+
+def rewritten(words: Sequence[str], changes: Mapping[str, str]) -> str:
+    """A test that was there before and that the agent changed; adding tests is honest work."""
+    if runner_of(words) is None:
+        return ""
+    old = (path for path, how in changes.items() if how != "added")
+    return next((path for path in old if _TESTS.search(path)), "")
 
 
 def _placed(folders: Iterable[str], paths: Iterable[str]) -> Iterator[str]:

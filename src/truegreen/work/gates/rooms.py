@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
 from truegreen.errors import InvalidInput, TruegreenError
-from truegreen.work.gates.own import Own, deciding, means, own_of
+from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.workspace import Change, Snapshot, Workspace
 from truegreen.work.workspace.globs import Globs
@@ -213,7 +213,10 @@ def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], 
     theirs += own.among(there)
     theirs += [path for path in there if means(own.suspects, path) and _runs(root, path)]
     theirs += filter(None, [_led_to(own, changed, root), deciding(gate.command, kept)])
-    return f"the agent could have changed the check: {theirs[0]} is its own file" if theirs else ""
+    if theirs:
+        return f"the agent could have changed the check: {theirs[0]} is its own file"
+    tests = rewritten(gate.command, kept)
+    return f"the agent changed {tests}, which nothing protects" if tests else ""
 
 
 def _runs(root: str, path: str) -> bool:

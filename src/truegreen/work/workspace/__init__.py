@@ -84,6 +84,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...]
     notes: tuple[str, ...]
     exclude: str
+    rules: dict[str, str] = {}
 
 
 class Workspace:
@@ -268,6 +269,10 @@ class Workspace:
         return choice._replace(
             before=choice.now if excluded == exclude else ignoring(excluded),
             texts_before={
+                prefix.encode("latin-1"): text.encode("latin-1")
+                for prefix, text in kept.rules.items()
+            }
+            | {
                 path.removesuffix(b".gitignore"): self.mirror.blob(entry.oid)
                 for path, entry in tree.items()
                 if path.rpartition(b"/")[2] == b".gitignore" and entry.mode != LINK
@@ -304,6 +309,10 @@ class Workspace:
                 refused=walked.refused,
                 notes=walked.notes,
                 exclude=taking.exclude.decode("latin-1"),
+                rules={
+                    prefix.decode("latin-1"): text.decode("latin-1")
+                    for prefix, text in walked.hidden_rules.items()
+                },
             )
             title = ref.removeprefix("refs/truegreen/").replace("/", " ")
             message = f"truegreen {title}\n\n".encode() + msgspec.json.encode(kept) + b"\n"

@@ -69,6 +69,10 @@ class Keeper(Protocol):
         """Take a blob from an open file; gives its id, raises Moving if the size is another."""
 
 
+Rules = Mapping[bytes, bytes]
+"""The text of each folder's .gitignore."""
+
+
 class Choice(NamedTuple):
     """What belongs to the tree.
 
@@ -78,7 +82,7 @@ class Choice(NamedTuple):
 
     now: Ignoring = NOTHING_IGNORED
     before: Ignoring | None = None
-    texts_before: Mapping[bytes, bytes] = MappingProxyType({})
+    texts_before: Rules = MappingProxyType({})
     reads_rules: bool = True
     tracked: Callable[[], Iterable[bytes]] = tuple
     never: frozenset[bytes] = frozenset()
@@ -93,6 +97,8 @@ class Walked(NamedTuple):
     bytes: int
     refused: tuple[str, ...]
     notes: tuple[str, ...]
+    hidden_rules: Rules = MappingProxyType({})
+    """Rules of folders that ignore their own .gitignore, so that no tree holds it."""
 
 
 class Walk:
@@ -108,6 +114,7 @@ class Walk:
         self._files = self._bytes = self._seen = 0
         self._refused: list[str] = []
         self._notes: list[str] = []
+        self._hidden_rules: dict[bytes, bytes] = {}
         self._known: tuple[frozenset[bytes], frozenset[bytes]] | None = None
 
     def take(self, root: int) -> Walked:
@@ -124,6 +131,7 @@ class Walk:
             self._bytes,
             tuple(refused),
             tuple(sorted(self._notes[:_MOST_REFUSED])),
+            self._hidden_rules,
         )
 
     def _folder(self, folder: int, prefix: bytes, now: Ignoring, before: Ignoring) -> bytes | None:
@@ -139,6 +147,7 @@ class Walk:
             gone_now = now.ignored(path, folder=is_folder)
             gone_before = gone_now if before is now else before.ignored(path, folder=is_folder)
             if gone_now and gone_before and not self._is_tracked(path, folder=is_folder):
+                self._pass_over(folder, prefix, name)
                 continue
             if prefix == b"" and name == b".git":
                 continue
@@ -154,6 +163,11 @@ class Walk:
             elif taken := self._leaf(folder, entry, name, path):
                 entries.append((name, *taken))
         return self._keeper.add(TREE, tree_body(entries)) if entries else None
+
+    def _pass_over(self, folder: int, prefix: bytes, name: bytes) -> None:
+        """Leave something out; a folder that ignores even its own rules had them all the same."""
+        if name == b".gitignore":
+            self._hidden_rules[prefix] = read_bounded(name, RULES_BYTES, within=folder) or b""
 
     def _listed(self, folder: int, prefix: bytes) -> Iterator[os.DirEntry[str]]:
         try:
