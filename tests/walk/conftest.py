@@ -76,7 +76,7 @@ class Walk:
             timeout=timeout,
         )
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
-        assert not answer.err.startswith("Traceback") and "\nTraceback" not in answer.err, answer
+        assert "\nTraceback" not in f"\n{answer.err}", answer
         return answer
 
     def run(self, *words: str | Path, **changes: str) -> Outcome:
