@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Contract
 from truegreen.errors import Refused
-from truegreen.facts import Claim, Exit, Finding, Ticket
+from truegreen.facts import Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
@@ -104,15 +104,7 @@ def examine(
         )
     if subject.rejected:
         found.append(_worthless(subject))
-    verdict = verify.conclude(
-        found,
-        subject.contract,
-        subject.ended,
-        digest=subject.left.digest,
-        contract_digest=subject.contract_digest,
-        changed=subject.base.digest != subject.left.digest,
-        rejected_claim=subject.rejected,
-    )
+    verdict = concluded(subject, found)
     audited = [*found, *_audit(subject, found)]
     try:
         if audited:
@@ -124,6 +116,19 @@ def examine(
         return ledger.task(ticket.task)
     watch.concluded(verdict)
     return task
+
+
+def concluded(subject: Subject, found: list[Finding]) -> Verdict:
+    """The verdict that findings about a subject carry."""
+    return verify.conclude(
+        found,
+        subject.contract,
+        subject.ended,
+        digest=subject.left.digest,
+        contract_digest=subject.contract_digest,
+        changed=subject.base.digest != subject.left.digest,
+        rejected_claim=subject.rejected,
+    )
 
 
 def _worthless(subject: Subject) -> Finding:

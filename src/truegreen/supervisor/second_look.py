@@ -21,7 +21,14 @@ from truegreen.facts import Actor, Exit, Finding, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
-from truegreen.supervisor.examination import CLAIM, Subject, examine, findings_of, site_of
+from truegreen.supervisor.examination import (
+    CLAIM,
+    Subject,
+    concluded,
+    examine,
+    findings_of,
+    site_of,
+)
 from truegreen.supervisor.ground import first_ground, ground_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
@@ -60,16 +67,7 @@ def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
     with site_of(place, subject, run.id) as site:
         found = verify.examine(subject.contract, site, told=watch.found)
-    verdict = verify.conclude(
-        found,
-        subject.contract,
-        subject.ended,
-        digest=subject.left.digest,
-        contract_digest=subject.contract_digest,
-        changed=subject.base.digest != subject.left.digest,
-        rejected_claim=subject.rejected,
-    )
-    return Look(verdict, found)
+    return Look(concluded(subject, found), found)
 
 
 def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
