@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.own import own_of
@@ -94,7 +95,7 @@ def test_a_module_that_stands_in_for_a_test_runner_is_worth_a1(tmp_path):
 
 def test_a_changed_makefile_is_restored_and_an_added_one_is_worth_a1(tmp_path):
     if shutil.which("make") is None:
-        pytest.skip("make is not here")
+        missing("make")
     tree = Tree(tmp_path, {"Makefile": "test:\n\t@echo honest; exit 1\n"})
     tree.write({"Makefile": "test:\n\t@echo forged\n"})
     assert tree.ask(run_gate("make", "test")).outcome is FAILED

@@ -413,7 +413,7 @@ def test_a_real_unittest_run_is_counted(tmp_path):
 
 def test_a_real_node_test_run_is_counted(tmp_path):
     if shutil.which("node") is None:
-        pytest.skip("node is not here")
+        missing("node")
     code = "const t = require('node:test'); t('a', () => {}); t('b', () => { throw 1 });"
     found = Tree(tmp_path, {"a.test.js": code}).ask(run_gate("node", "--test"))
     assert (found.outcome, found.reason) == (FAILED, "1 failed of 2")
@@ -421,7 +421,7 @@ def test_a_real_node_test_run_is_counted(tmp_path):
 
 def test_a_wrapper_needs_no_counts_but_they_count_where_they_are(tmp_path):
     if shutil.which("make") is None:
-        pytest.skip("make is not here")
+        missing("make")
     tree = Tree(
         tmp_path,
         {"Makefile": "build:\n\t@echo built\ntest:\n\t@echo '2 failed, 1 passed in 0.1s'\n"},
