@@ -176,7 +176,7 @@ _NEXT: dict[TaskStatus, tuple[str, ...]] = {
     TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
     TaskStatus.PENDING_EVAL: ("wait {id}",),
     TaskStatus.FAILED_PENDING_EVAL: ("wait {id}",),
-    TaskStatus.PENDING_QA: ("wait {id}",),
+    TaskStatus.PENDING_QA: ("cancel {id}",),
     TaskStatus.NEEDS_REVIEW: (
         "verify {id}",
         f"review {{id}} --accept {_REASON}",

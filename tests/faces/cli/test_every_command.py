@@ -60,7 +60,7 @@ WRONG: dict[str, list[str]] = {
     "cancel": ["cancel", "a b"],
     "done": ["done", "--tests", "all"],
     "fail": ["fail"],
-    "blocked": ["blocked", "--reason", "no", "--detail", "bored"],
+    "blocked": ["blocked"],
     "noop": ["noop"],
     "checkpoint": ["checkpoint"],
     "demo": ["demo", "me"],
