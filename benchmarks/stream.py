@@ -17,7 +17,7 @@ from truegreen.contract import Isolation
 from truegreen.work import process
 from truegreen.work.process import Launch
 
-BARE = "cat | cat > file"
+BARE = "cat to cat, into a file"
 RATE = (Goal("≥", 250.0), ratio_at_least(0.4))
 GROWTH = at_most(64.0)
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}

@@ -20,8 +20,6 @@ from truegreen.record.ledger import Ledger, open_ledger
 
 __all__ = ["compiled", "environ", "tg"]
 
-RED = "exit 1"
-
 
 class Outcome(NamedTuple):
     """What `truegreen run --json` said."""
