@@ -65,8 +65,10 @@ def look_again(
 
 def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
-    with site_of(place, subject, run.id) as site:
-        found = verify.examine(subject.contract, site, told=watch.found)
+    with _scratch(place) as folder:
+        own = place._replace(state_dir=folder)
+        with site_of(own, subject, run.id) as site:
+            found = verify.examine(subject.contract, site, told=watch.found)
     return Look(concluded(subject, found), found)
 
 
