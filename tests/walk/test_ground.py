@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -243,3 +244,38 @@ def test_who_shares_a_workspace_is_told(walk: Walk) -> None:
     first.kill()
     first.communicate()
     assert "each is judged by both" in answer.err
+
+
+@pytest.mark.criterion("H10")
+def test_a_run_whose_time_is_nearly_over_is_warned_of_and_ended_by_the_host(walk: Walk) -> None:
+    answer = walk.tg("run", "--gate", "false", "--cap", "time=2s", *shell("sleep 30"))
+    assert answer.status == 4
+    assert answer.err.count("80% of its time (2s) is over") == 1
+
+
+@pytest.mark.criterion("H14")
+def test_a_later_attempt_works_where_the_first_one_did_or_not_at_all(walk: Walk) -> None:
+    pwd = shell("pwd > where; exit 1")
+    task = walk.tg("add", "--json", "--gate", "false", "--max-attempts", "2", *pwd).json()["id"]
+    elsewhere = walk.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [SCRIPT, "attempt", task],
+        cwd=elsewhere,
+        env=walk.environ(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (walk.folder / "where").read_text() == f"{walk.folder}\n"
+    assert not any(elsewhere.iterdir())
+
+
+@pytest.mark.criterion("H16")
+def test_nothing_is_needed_but_git_and_what_the_agent_itself_calls(walk: Walk) -> None:
+    for program in ("sh", "touch", "test", "git", "bwrap"):
+        found = shutil.which(program)
+        if found:
+            (walk.bin / program).symlink_to(found)
+    got = walk.run("--gate", "test -f x", *shell("touch x"), PATH=str(walk.bin))
+    assert (got.status, got.task["task_status"]) == (0, "succeeded")

@@ -38,6 +38,7 @@ from truegreen.work.workspace import Snapshot, Workspace
 _UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
 _MOST_PROCESSES = 4096
 """A fork bomb ends here; no honest agent comes near."""
+_NEARLY = 0.8
 _NOT_ENDED = Exit(
     status=RunStatus.STARTING,
     reason=ExitReason.UNKNOWN,
@@ -134,6 +135,7 @@ class Attempt:
         )
         self._baseline: tuple[Finding, ...] = ()
         self._waiting = False
+        self._warned = False
 
     def carry_out(self) -> Task:
         """Run the agent, write down how it ended, and examine what it left."""
@@ -216,6 +218,7 @@ class Attempt:
             self._watch.live(reader.live, seconds, caps)
             word = self._pulse.word()
             self._ask_people(word == HOLD)
+            self._warn_of_time(seconds)
             return word or over_cap(reader, caps)
 
         def started(identity: Identity) -> None:
@@ -234,6 +237,13 @@ class Attempt:
             self._watch.warn(f"waits for approval: {asked}")
             self._watch.warn(f"truegreen approve {task}   or   truegreen reject {task} --reason …")
         self._waiting = waits
+
+    def _warn_of_time(self, seconds: float) -> None:
+        """Say once that the time is nearly over."""
+        cap = self._prepared.caps.time
+        if not self._warned and seconds * 1e6 > _NEARLY * cap:
+            self._watch.warn(f"{_NEARLY:.0%} of its time ({cap}) is over")
+            self._warned = True
 
     def _launch(self) -> Launch:
         prepared, contract = self._prepared, self._prepared.contract
