@@ -49,7 +49,7 @@ class Supervisor:
 
     def carry(self, task_id: str) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off."""
-        tidy(self._place, self._ledger)
+        tidy(self._place)
         self._check_dependencies(task_id)
         task = self._ledger.task(task_id)
         if task.status is not TaskStatus.QUEUED:

@@ -21,6 +21,7 @@ from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
 from truegreen.supervisor.ground import Ground
+from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
@@ -56,9 +57,9 @@ def site_of(
     place: Place, subject: Subject, run: str, tick: Callable[[], str | None] | None = None
 ) -> Iterator[Site]:
     """Where the gates work, as long as they do."""
-    logs, scratch = paths.join(place.run_dir(run), "gates"), paths.join(place.rooms, run)
-    for made in (logs, scratch):
-        os.makedirs(made, mode=0o700, exist_ok=True)
+    logs = paths.join(place.run_dir(run), "gates")
+    os.makedirs(logs, mode=0o700, exist_ok=True)
+    scratch = place.make_rooms(run, holder_name())
     try:
         yield Site(
             workspace=subject.workspace,

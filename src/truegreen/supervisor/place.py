@@ -14,6 +14,9 @@ from truegreen.contract import Contract
 from truegreen.facts import Ticket
 from truegreen.work.environment import agent_environment
 
+_OWNER = "owner"
+_OWNER_CHARACTERS = 1000
+
 
 class Place(NamedTuple):
     """The supervisor's surroundings."""
@@ -34,6 +37,22 @@ class Place(NamedTuple):
     def rooms(self) -> str:
         """Where gates get their clean copies, a folder for each run."""
         return paths.join(self.state_dir, "rooms")
+
+    def make_rooms(self, run: str, owner: str) -> str:
+        """The folder for a run's rooms; it says whose it is."""
+        folder = paths.join(self.rooms, run)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(paths.join(folder, _OWNER), "w", encoding="utf-8") as file:
+            file.write(owner)
+        return folder
+
+    def room_owner(self, run: str) -> str:
+        """Who made a run's rooms; empty if that is not to be known."""
+        try:
+            with open(paths.join(self.rooms, run, _OWNER), encoding="utf-8") as file:
+                return file.read(_OWNER_CHARACTERS)
+        except OSError:
+            return ""
 
     def run_dir(self, run: str) -> str:
         """Where the files of a run are."""

@@ -103,10 +103,15 @@ def failure(error: TruegreenError | OSError, otherwise: ExitDetail) -> Exit:
     )
 
 
-def tidy(place: Place, ledger: Ledger) -> None:
-    """Remove the rooms of gates that a killed supervisor left; those of live runs stay."""
+def tidy(place: Place) -> None:
+    """Remove the rooms of gates whose supervisor is dead; a gate whose room goes could turn green.
+
+    The record is not asked: supervisors of other stores may have rooms in the same folder.
+    """
     if not os.path.isdir(place.rooms):
         return
-    live = {left.run for left in ledger.owned(host_name())}
-    for run in set(os.listdir(place.rooms)) - live:
-        remove(os.path.join(place.rooms, run))
+    for run in os.listdir(place.rooms):
+        owner = place.room_owner(run)
+        process = read_holder(owner) if owner.startswith(host_name()) else None
+        if process and not process.alive():
+            remove(os.path.join(place.rooms, run))
