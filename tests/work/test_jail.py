@@ -231,7 +231,8 @@ def test_a_private_home_lies_over_the_real_one(tmp_path: Path):
 def test_a_private_home_over_interpreter_and_workspace_still_works(tmp_path: Path):
     private = tmp_path / "private"
     private.mkdir()
-    home = os.path.dirname(sys.base_prefix)
+    above = os.path.dirname(sys.base_prefix)
+    home = sys.base_prefix if above == "/" else above
     ended = inside(tmp_path, "pwd", home=home, private_home=str(private), tmp=True)
     assert said(ended) == f"{tmp_path}/cwd\n"
 
