@@ -126,7 +126,7 @@ class GateUse(Strict, frozen=True, kw_only=True):
 
 GATE_USES = {
     GateKind.RUN: GateUse(needs=("command",)),
-    GateKind.PYTEST: GateUse(may=("args",)),
+    GateKind.PYTEST: GateUse(may=("args", "python")),
     GateKind.JUNIT: GateUse(needs=("command", "report")),
     GateKind.TAP: GateUse(needs=("command",)),
     GateKind.EXISTS: GateUse(needs=("paths",)),
@@ -134,9 +134,15 @@ GATE_USES = {
     GateKind.DIFF: GateUse(may=("only", "never")),
     GateKind.GIT: GateUse(may=("branch", "remote", "pushed")),
     GateKind.HTTP: GateUse(needs=("url",), may=("status", "contains", "command")),
-    GateKind.HELD_OUT: GateUse(needs=("command", "data")),
+    GateKind.HELD_OUT: GateUse(needs=("command", "data"), may=("data_digest",)),
 }
 """A key that its kind would ignore is refused: it would look like a check and be none."""
+
+
+_GATE_TEXTS = (
+    *("report", "path", "schema", "pointer", "branch", "remote", "url", "data", "data_digest"),
+    "python",
+)
 
 
 class Gate(Strict, frozen=True, kw_only=True):
@@ -146,6 +152,7 @@ class Gate(Strict, frozen=True, kw_only=True):
     kind: GateKind = GateKind.RUN
     command: Words = ()
     args: Words = ()
+    python: str = ""
     report: str = ""
     paths: Globs = ()
     path: str = ""
@@ -161,6 +168,7 @@ class Gate(Strict, frozen=True, kw_only=True):
     status: Annotated[int, HTTP_STATUS] = 200
     contains: str = ""
     data: str = ""
+    data_digest: str = ""
     before: Before = Before.ANY
     protect: Globs = ()
     tampering: Tampering = Tampering.RESTORE
@@ -176,7 +184,7 @@ class Gate(Strict, frozen=True, kw_only=True):
         checked_word(self.tampering, "tampering", Tampering)
         checked_command(self.command, "command")
         checked_number(self.status, "status", HTTP_STATUS)
-        for what in ("report", "path", "schema", "pointer", "branch", "remote", "url", "data"):
+        for what in _GATE_TEXTS:
             checked(getattr(self, what), what, PATH_BYTES)
         for what in ("paths", "only", "never", "protect"):
             checked_paths(getattr(self, what), what)

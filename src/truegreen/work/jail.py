@@ -32,6 +32,14 @@ DEVICES = ("shm", "dri", "kvm", "fuse", "nvidia0", "nvidiactl", "nvidia-uvm", "k
 MANAGERS = ("/run/user/{uid}/bus", "/run/user/{uid}/systemd", "/run/systemd/private")
 
 
+class Placed(msgspec.Struct, frozen=True):
+    """Something of ours that is seen at another path; what lies there is covered."""
+
+    source: str
+    at: str
+    writable: bool = False
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What a jailed process may see and change. Without more, what its user may.
 
@@ -40,11 +48,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     hidden file that does not exist yet is not hidden when it comes: hide its folder.
     `writable` makes everything else but the working directory read-only; with `readonly_root` the
     working directory too, unless it is named. `private_home` is laid over the home directory.
+    What is `placed` lies over everything else.
     """
 
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
+    placed: tuple[Placed, ...] = ()
     network: bool = True
     readonly_root: bool = False
     private_home: str = ""
@@ -239,9 +249,15 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
     read = {path for path in read if _depth(path, covers) > _depth(path, opened)}
     views += [(path, 2, ["--ro-bind", path, path]) for path in read]
     views += [(path, 3, ["--bind-try", path, path]) for path in opened]
+    views += [(each.at, 4, _placing(each)) for each in profile.placed]
     views.sort(key=lambda view: (view[0].count("/") if view[0] != "/" else 0, view[1], view[0]))
     closing = [word for path in sorted(covers & masks) for word in ("--remount-ro", path)]
     return [word for view in views for word in view[2]] + closing
+
+
+def _placing(placed: Placed) -> list[str]:
+    word = "--bind" if placed.writable else "--ro-bind"
+    return [word, os.path.realpath(placed.source), os.path.realpath(placed.at)]
 
 
 def _hidden(profile: Profile) -> list[str]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -18,8 +19,11 @@ from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
 from truegreen.errors import InvalidInput, TruegreenError
+from truegreen.work.documents import inside
 from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten
 from truegreen.work.gates.scene import Answer, Scene, gate_error
+from truegreen.work.jail import choose
+from truegreen.work.toolchain import Toolchain
 from truegreen.work.workspace import Change, Snapshot, Workspace
 from truegreen.work.workspace.globs import Globs
 
@@ -41,6 +45,9 @@ class Site(Struct, frozen=True, kw_only=True):
     contract_digest: str
     run: str = ""
     judged: str = ""
+    tools: Toolchain = Toolchain()
+    baselines: str = ""
+    """A folder that keeps what gates said about a base; without it they are always asked."""
     remotes: dict[str, str] = {}
     protect: tuple[str, ...] = ()
     isolation: Isolation = Isolation.AUTO
@@ -171,6 +178,8 @@ def _scene(
     name = f"{gate.name}{'.before' if before else ''}.log"
     return Scene(
         root=root,
+        seat=_seat(site, root),
+        tools=site.tools,
         scratch=scratch,
         folder=site.folder,
         path=site.path,
@@ -186,6 +195,21 @@ def _scene(
         doubt=doubt,
         tick=site.tick,
     )
+
+
+def _seat(site: Site, root: str) -> str:
+    """Where a jail shows the copy: at the workspace's own path, so that whatever names it works.
+
+    Not where that would cover a program that gates need and that is not laid over it again.
+    """
+    place = site.workspace.root
+    if choose(site.isolation) is not Isolation.JAIL or not os.path.isdir(place):
+        return root
+    pins = [pin.path for pin in site.tools.pins]
+    needed = [sys.base_prefix, os.path.realpath(sys.executable), *site.path.split(os.pathsep)]
+    covered = [entry for entry in needed if inside(entry, place) and os.path.exists(entry)]
+    bare = [entry for entry in covered if not any(inside(entry, pin) for pin in pins)]
+    return root if bare else place
 
 
 def _exactly(path: str) -> str:

@@ -24,7 +24,7 @@ from truegreen.work.gates.counts import Counts, count_tests, executed, failures,
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.gates.spoken import commands_of, programs_of, runner_of
-from truegreen.work.jail import Profile
+from truegreen.work.jail import Placed, Profile
 
 SKIPPED = 77
 _SHELL_ERRORS = {126: "not executable", 127: "command not found"}
@@ -121,7 +121,7 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "CI": "1",
         # A repository around our folders is not the one that was worked on.
-        "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(scene.root)),
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(scene.sight)),
         "TRUEGREEN_GATE": gate.name,
         **gate.env,
     }
@@ -133,6 +133,9 @@ def launch_of(
     """The gate profile: read-only but for the copy and the scratch folder, no network unasked."""
     asked = gate.network if network is None else network
     rooms = (scene.root, scene.scratch)
+    placed = [Placed(pin.copy, pin.path) for pin in scene.tools.pins]
+    if scene.sight != scene.root:
+        placed.append(Placed(scene.root, scene.sight, writable=True))
     return process.Launch(
         argv=found.words,
         cwd=scene.cwd,
@@ -141,8 +144,9 @@ def launch_of(
         jail=Profile(
             readonly_root=True,
             writable=rooms,
-            hidden=(*scene.hidden, *settings_above(scene.root).masked),
+            hidden=(*scene.hidden, *settings_above(scene.sight).masked),
             bound=rooms,
+            placed=tuple(placed),
             network=asked,
         ),
         tag=scene.run,
@@ -232,7 +236,7 @@ def with_evidence(
     answer: Answer, words: Sequence[str], found: Located, ended: process.Ended, scene: Scene
 ) -> Answer:
     """The answer with what it rests on, and the level that it is worth."""
-    doubt = scene.doubt or found.doubt or settings_above(scene.root).doubt(words, ended.isolation)
+    doubt = scene.doubt or found.doubt or settings_above(scene.sight).doubt(words, ended.isolation)
     output = ended.stdout
     evidence: dict[str, Any] = {
         "argv": [one_line(word, _SHOWN_CHARACTERS) for word in words[:_SHOWN_WORDS]],

@@ -15,6 +15,7 @@ from msgspec import Struct
 from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.output import one_line
+from truegreen.work.toolchain import Toolchain
 from truegreen.work.workspace import Change, Snapshot, Workspace
 
 
@@ -22,6 +23,11 @@ class Scene(Struct, frozen=True, kw_only=True):
     """One gate's room: a copy of the tree that only this gate writes to, and what was before."""
 
     root: str
+    seat: str = ""
+    """Where the gate's own processes see the copy: in a jail, where the agent worked."""
+    tools: Toolchain = Toolchain()
+    pinned: dict[str, Any] = {}
+    """What the same gate found before the agent, as evidence; nothing on the base itself."""
     scratch: str
     path: str
     folder: str = ""
@@ -45,8 +51,13 @@ class Scene(Struct, frozen=True, kw_only=True):
 
     @property
     def cwd(self) -> str:
-        """Where commands run: in the copy."""
-        return os.path.join(self.root, self.folder) if self.folder else self.root
+        """Where commands run: in the copy, as they see it."""
+        return os.path.join(self.sight, self.folder) if self.folder else self.sight
+
+    @property
+    def sight(self) -> str:
+        """The copy as the gate's processes see it."""
+        return self.seat or self.root
 
 
 class Answer(Struct, frozen=True, kw_only=True):
