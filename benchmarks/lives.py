@@ -50,6 +50,7 @@ FINDING = Finding(
     digest="after",
     contract_digest=DIGEST,
     judge="truegreen",
+    level=Level.A2,
 )
 VERDICT = Verdict(
     outcome=Outcome.PASSED,

@@ -89,9 +89,11 @@ def finding(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome, **more: Any
     """A finding about what the run left."""
     more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
     more.setdefault("digest", TREE)
+    level = more.pop("level", Level.A3)
     return Finding(
         **{"check": "tests", "kind": "run", "reason": "3 of 3", "judge": "truegreen", **more},
         outcome=outcome,
+        level=level,
     )
 
 

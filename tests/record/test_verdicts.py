@@ -6,6 +6,7 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from tests.record.lives import (
@@ -535,3 +536,12 @@ def test_a_lead_sees_no_other_way_to_green(ledger: Ledger) -> None:
         ledger.review(task.id, accept=True, actor=OPERATOR, reason="skip it")
     assert ledger.task(task.id) == task
     assert LEAD.role is Role.LEAD
+
+
+def test_a_verdict_is_worth_no_more_than_the_least_of_its_gates(ledger: Ledger) -> None:
+    ticket = under_check(ledger)
+    ledger.record(ticket, [finding(ledger, ticket, F.PASSED, level=Level.A1)])
+    with pytest.raises(Refused, match="carry level A1, not A2"):
+        ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED))
+    low = msgspec.structs.replace(verdict(ledger, ticket, Outcome.PASSED), level=Level.A1)
+    assert ledger.judge(ticket, low).status is TaskStatus.SUCCEEDED

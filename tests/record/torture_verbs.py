@@ -27,7 +27,7 @@ from tests.record.lives import (
 from truegreen.contract import Budget
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Finding, Ticket, Verdict
-from truegreen.model import ClaimKind, ExitDetail, FindingOutcome, Mode, Outcome, Role
+from truegreen.model import ClaimKind, ExitDetail, FindingOutcome, Level, Mode, Outcome, Role
 from truegreen.record.ledger import Ledger, Overdue, Start
 from truegreen.record.rows import Lease
 
@@ -147,6 +147,7 @@ def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> F
         digest=TREE,
         contract_digest=trial.digest,
         judge="truegreen",
+        level=Level.A2,
         evidence={"looked": "at it"},
     )
 

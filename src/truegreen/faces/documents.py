@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from truegreen.assurance import unproven
 from truegreen.contract import Budget
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
@@ -249,6 +250,7 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
     return {
         "outcome": run.verdict,
         "level": run.level,
+        "unproven": unproven(run.level),
         "reason": run.verdict_reason,
         "digest": run.digest,
         "findings": [
@@ -271,7 +273,11 @@ _ANSWER = (
 def check_document(finding: Finding) -> Document:
     """One check's answer."""
     answer = {name: getattr(finding, name) for name in _ANSWER}
-    return {**answer, "duration_s": finding.duration_us / 1e6}
+    return {
+        **answer,
+        "unproven": unproven(finding.level),
+        "duration_s": finding.duration_us / 1e6,
+    }
 
 
 # --- the rest

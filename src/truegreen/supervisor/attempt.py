@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from truegreen.contract import Before, Caps, Contract, Duration, Home, Isolation
+from truegreen.contract import Caps, Contract, Duration, Home, Isolation
 from truegreen.doors.run_door import RunDoor
 from truegreen.errors import Refused
 from truegreen.facts import SYSTEM, Claim, Exit, Finding, Ticket, Usage
@@ -33,6 +33,7 @@ from truegreen.work.jail import Profile, choose
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
 from truegreen.work.watch import HOLD
+from truegreen.work.weighing import has_baseline
 from truegreen.work.workspace import Snapshot, Workspace
 
 _UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
@@ -59,6 +60,7 @@ class Prepared(NamedTuple):
     base: Snapshot
     caps: Caps
     feedback: str
+    earlier: tuple[Finding, ...]
     failures: int
     deferrals: int
 
@@ -86,6 +88,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
         base=base,
         caps=caps_left(contract.caps, [run.usage for run in dossier.runs]),
         feedback=_feedback(dossier),
+        earlier=tuple(row.finding() for row in dossier.findings),
         failures=dossier.task.attempts,
         deferrals=dossier.task.deferrals,
     )
@@ -183,6 +186,7 @@ class Attempt:
             judged=prepared.adapter.name,
             rejected=declared.rejected,
             baseline=self._baseline,
+            earlier=prepared.earlier,
         )
 
     def _expected(self) -> Expectation:
@@ -194,7 +198,7 @@ class Attempt:
     def _before(self) -> tuple[Finding, ...]:
         """What gates with a `before` say about the tree that the agent will find."""
         prepared = self._prepared
-        asked = [gate.name for gate in prepared.contract.gates if gate.before is not Before.ANY]
+        asked = [gate.name for gate in prepared.contract.gates if has_baseline(gate)]
         if not asked:
             return ()
         self._watch.phase("baseline", ", ".join(asked))

@@ -50,6 +50,8 @@ class Subject(NamedTuple):
     unconfirmed: bool = False
     """Nobody can know that nothing of the agent lives on."""
     baseline: tuple[Finding, ...] = ()
+    earlier: tuple[Finding, ...] = ()
+    """What was found about earlier runs of the task."""
 
 
 @contextmanager
@@ -69,6 +71,7 @@ def site_of(
             scratch=scratch,
             path=place.environ.get("PATH", os.defpath),
             contract_digest=subject.contract_digest,
+            baselines=place.baselines,
             run=run,
             judged=subject.judged,
             remotes=subject.ground.remotes,
@@ -100,6 +103,7 @@ def examine(
             subject.contract,
             site,
             baseline_findings=subject.baseline,
+            earlier=subject.earlier,
             charge=charge,
             told=watch.found,
         )

@@ -38,6 +38,11 @@ class Place(NamedTuple):
         """Where gates get their clean copies, a folder for each run."""
         return paths.join(self.state_dir, "rooms")
 
+    @property
+    def baselines(self) -> str:
+        """What gates said about trees before an agent came."""
+        return paths.join(self.state_dir, "baselines")
+
     def make_rooms(self, run: str, owner: str) -> str:
         """The folder for a run's rooms; it says whose it is."""
         folder = paths.join(self.rooms, run)

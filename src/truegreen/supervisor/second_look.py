@@ -1,4 +1,4 @@
-"""Checking again what a task left, or one gate on the workspace as it is now.
+"""Checking again what a task left.
 
 A second look on an undecided task decides it; on any other it is only told. Nothing is run but the
 gates that the task was frozen with.
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from truegreen.contract import Contract, Gate, contract_digest, read_contract
+from truegreen.contract import read_contract
 from truegreen.errors import NotFound, Refused
 from truegreen.facts import Actor, Exit, Finding, Verdict
-from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.model import EndedBy, ExitDetail, ExitReason, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
 from truegreen.supervisor.examination import (
@@ -29,13 +29,12 @@ from truegreen.supervisor.examination import (
     findings_of,
     site_of,
 )
-from truegreen.supervisor.ground import first_ground, ground_of
+from truegreen.supervisor.ground import ground_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.workspace import Snapshot, Workspace
 
 
 class Look(NamedTuple):
@@ -65,10 +64,12 @@ def look_again(
 
 def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
-    with _scratch(place) as folder:
+    with scratch(place) as folder:
         own = place._replace(state_dir=folder)
         with site_of(own, subject, run.id) as site:
-            found = verify.examine(subject.contract, site, told=watch.found)
+            found = verify.examine(
+                subject.contract, site, earlier=subject.earlier, told=watch.found
+            )
     return Look(concluded(subject, found), found)
 
 
@@ -97,6 +98,7 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
         judged=str(facts.get("adapter", "")),
         unconfirmed=bool(facts.get("unconfirmed")),
         rejected=rejected[-1] if rejected else "",
+        earlier=tuple(row.finding() for row in dossier.findings),
     )
     return subject, run
 
@@ -113,44 +115,9 @@ def _exit_of(run: Run) -> Exit:
     )
 
 
-def check_now(place: Place, contract: Contract, gate: Gate, tree: str = "") -> Finding:
-    """One gate on the workspace as it is now, or on a snapshot that the mirror keeps."""
-    with _scratch(place) as folder:
-        name = os.path.basename(folder)
-        ground, workspace, now = first_ground(place, contract, name)
-        subject = Subject(
-            contract=contract,
-            contract_digest=contract_digest(contract),
-            ground=ground,
-            workspace=workspace,
-            base=now,
-            left=_kept(workspace, tree) if tree else now,
-            ended=_DONE,
-            judged="",
-        )
-        with site_of(place._replace(state_dir=folder), subject, name) as site:
-            return verify.check_gate(gate, site)
-
-
-_DONE = Exit(
-    status=RunStatus.EXITED,
-    reason=ExitReason.DONE,
-    detail=ExitDetail.COMPLETED,
-    ended_by=EndedBy.AGENT,
-)
-
-
-def _kept(workspace: Workspace, tree: str) -> Snapshot:
-    names = (f"refs/truegreen/{kind}/{tree}" for kind in ("left", "base"))
-    for ref in (tree,) if tree.startswith("refs/") else names:
-        found = workspace.snapshot_of(ref)
-        if found:
-            return found
-    raise NotFound(f"no snapshot {tree} in {workspace.mirror.path}")
-
-
 @contextmanager
-def _scratch(place: Place) -> Iterator[str]:
+def scratch(place: Place) -> Iterator[str]:
+    """A folder of our own for as long as somebody looks."""
     os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
     folder = mkdtemp(prefix="gate_", dir=place.state_dir)
     try:

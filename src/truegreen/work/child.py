@@ -23,8 +23,11 @@ _KILL, _TERM, _CONT = 9, 15, 18
 class Account:
     """What is known so far about how it went."""
 
-    def __init__(self) -> None:
+    def __init__(self, word: str = "") -> None:
+        """`word` begins every line that is the guard's own."""
+        self._word = word
         self.pid = 0
+        self.astray = ""
         self.failed: tuple[str, int] | None = None
         self.code: int | None = None
         self.signal: int | None = None
@@ -42,8 +45,13 @@ class Account:
         return self.code is not None or self.signal is not None
 
     def hear(self, line: str) -> None:
-        """One line of a guard. What is none of its words is what went wrong in starting it."""
-        match line.split():
+        """One line of a guard. What is none of its words is what went wrong in starting it.
+
+        Bubblewrap and the interpreter write there too, and what they complain about may have been
+        named by anybody.
+        """
+        word, _, rest = line.partition(" ")
+        match rest.split() if word == self._word else []:
             case ["started", pid]:
                 self.pid = int(pid)
             case ["failed", step, number]:
@@ -52,6 +60,8 @@ class Account:
                 self.code = int(code)
             case ["ended", "signal", number]:
                 self.signal = int(number)
+            case ["astray", path]:
+                self.astray = os.fsdecode(bytes.fromhex(path))
             case ["over", what]:
                 self.over = what
             case ["swept", pid, *name]:
@@ -74,6 +84,7 @@ class Child(Protocol):
     identity: Identity | None
     status: int | None
     isolation: Isolation
+    fences: tuple[str, ...]
 
     def ask(self) -> None:
         """Ask it to end."""
@@ -97,11 +108,14 @@ class Child(Protocol):
 class Guarded:
     """A tree with a guard: orders go through one pipe, its account comes through another."""
 
-    def __init__(self, pid: int, orders: int, status: int, isolation: Isolation, tag: str) -> None:
-        self.account = Account()
+    def __init__(
+        self, pid: int, orders: int, status: int, isolation: Isolation, tag: str, word: str
+    ) -> None:
+        self.account = Account(word)
         self.pid = pid
         self.pidfd = handle_of(pid)
         self.isolation = isolation
+        self.fences: tuple[str, ...] = ()
         self.status: int | None = status
         self._orders: int | None = orders
         self._tag = tag
@@ -150,7 +164,7 @@ class Guarded:
             if not _readable(self.status):
                 break
         account = self.account
-        if account.empty or account.failed:
+        if account.empty or account.failed or account.astray:
             return True
         found, left = hunted(self._tag, self.identity)
         self._add(found)
@@ -182,6 +196,7 @@ class Group:
     """A tree without a guard: its process group is all that is known of it."""
 
     isolation = Isolation.NONE
+    fences: tuple[str, ...] = ()
     status: int | None = None
 
     def __init__(self, pid: int, tag: str) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import msgspec
 
 from truegreen.contract.terms import Isolation
 from truegreen.errors import IsolationUnavailable
+from truegreen.work import become
 
 PROBE_SECONDS = 10
 _SHOWN = 400
@@ -33,7 +35,11 @@ MANAGERS = ("/run/user/{uid}/bus", "/run/user/{uid}/systemd", "/run/systemd/priv
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """Something of ours that is seen at another path; what lies there is covered."""
+    """Something of ours that is seen at another path; what lies there is covered.
+
+    Whoever places it resolves `at`, before an agent could lay a link on the way: here links are
+    refused, not followed. What is missing there is made only inside of what is ours.
+    """
 
     source: str
     at: str
@@ -48,7 +54,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     hidden file that does not exist yet is not hidden when it comes: hide its folder.
     `writable` makes everything else but the working directory read-only; with `readonly_root` the
     working directory too, unless it is named. `private_home` is laid over the home directory.
-    What is `placed` lies over everything else.
+    What is `placed` covers all that is hidden or shown there otherwise, but for writable places
+    further down; what is hidden of its source stays so. It needs a jail.
     """
 
     writable: tuple[str, ...] = ()
@@ -62,25 +69,35 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """What isolation this machine allows; `why` says what is in the way of a jail."""
+    """What isolation this machine allows; `why` says what is in the way of a jail.
+
+    `landlock` is the version of the kernel's own fence, 0 where there is none.
+    """
 
     jail: bool
     reaper: bool
     why: str = ""
     bwrap: str | None = None
+    landlock: int = 0
 
 
 def probe() -> Probe:
     """Try it; once per process and place of bubblewrap."""
     program = find_program("bwrap", os.environ.get("PATH", os.defpath))
     reaper = sys.platform == "linux" and os.path.exists("/proc/self/stat")
+    fence = landlock()
     if program is None:
         why = "bubblewrap is not installed: install the package `bubblewrap`"
-        return Probe(jail=False, reaper=reaper, why=why)
+        return Probe(jail=False, reaper=reaper, why=why, landlock=fence)
     trouble = _tried(program)
-    if not trouble:
-        return Probe(jail=True, reaper=reaper, bwrap=program)
-    return Probe(jail=False, reaper=reaper, why=explained(trouble), bwrap=program)
+    why = explained(trouble) if trouble else ""
+    return Probe(jail=not trouble, reaper=reaper, why=why, bwrap=program, landlock=fence)
+
+
+@cache
+def landlock() -> int:
+    """The version of Landlock that this kernel lets us use; 0 for none."""
+    return max(0, become.call("syscall", become.LANDLOCK_CREATE, None, 0, 1))
 
 
 def choose(isolation: Isolation) -> Isolation:
@@ -231,10 +248,11 @@ def _proc_and_dev() -> list[str]:
 
 def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[str]:
     """Masks and binds, the most specific last, so that it wins."""
+    laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
+    seat = _inside(os.path.abspath(cwd), set(laid)) or _inside(os.path.realpath(cwd), set(laid))
     cwd = os.path.realpath(cwd)
-    masks = {real for path in _hidden(profile) if (real := os.path.realpath(path)) != cwd}
-    masks = {path for path in masks if os.path.lexists(path)}
-    covers = {path for path in masks if os.path.isdir(path)}
+    masks = _masks(profile, cwd, laid)
+    covers = {path for path, is_folder in masks.items() if is_folder}
     views = [(path, 0, _mask(path, covers)) for path in masks]
     if profile.tmp:
         covers.add("/tmp")  # noqa: S108 - the one inside
@@ -243,26 +261,50 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
         place = os.path.realpath(home)
         covers.add(place)
         views.append((place, 1, ["--bind", os.path.realpath(profile.private_home), place]))
-    opened = _open(profile, cwd, covers)
-    read = {os.path.realpath(path) for path in (*needs, cwd)}
-    # What a writable folder already shows would only become read-only by a view of its own.
+    opened = _open(profile, "" if seat else cwd, covers)
+    read = {os.path.realpath(path) for path in (*needs, *(() if seat else (cwd,)))}
+    # What a writable folder already shows would only become read-only by a view of its own, and
+    # what is placed is there instead of the original.
     read = {path for path in read if _depth(path, covers) > _depth(path, opened)}
-    views += [(path, 2, ["--ro-bind", path, path]) for path in read]
+    views += [(path, 2, ["--ro-bind", path, path]) for path in read if not _inside(path, set(laid))]
     views += [(path, 3, ["--bind-try", path, path]) for path in opened]
     views += [(each.at, 4, _placing(each)) for each in profile.placed]
-    views.sort(key=lambda view: (view[0].count("/") if view[0] != "/" else 0, view[1], view[0]))
-    closing = [word for path in sorted(covers & masks) for word in ("--remount-ro", path)]
+    views.sort(key=lambda view: (_steps(view[0]), view[1], view[0]))
+    closed = sorted((covers & set(masks)) - opened)
+    closing = [word for path in closed for word in ("--remount-ro", path)]
     return [word for view in views for word in view[2]] + closing
+
+
+def _steps(path: str) -> int:
+    return path.count("/") if path != "/" else 0
+
+
+def _masks(profile: Profile, cwd: str, laid: Mapping[str, str]) -> dict[str, bool]:
+    """What is hidden, and whether it is a folder; also where something placed would show it."""
+    found = set(hidden_of(profile)) - {cwd}
+    masks: dict[str, bool] = {}
+    for path in filter(os.path.lexists, found):
+        seen = {at for at, source in laid.items() if _inside(path, {source}) and path != source}
+        spots = {(at, at + path[len(laid[at]) :]) for at in seen} | {("", path)}
+        masks |= {spot: os.path.isdir(path) for at, spot in spots if _top(spot, laid) == at}
+    return masks
+
+
+def _top(path: str, laid: Mapping[str, str]) -> str:
+    """The innermost placement that a path lies in; empty for none."""
+    return max((at for at in laid if _inside(path, {at})), key=len, default="")
 
 
 def _placing(placed: Placed) -> list[str]:
     word = "--bind" if placed.writable else "--ro-bind"
-    return [word, os.path.realpath(placed.source), os.path.realpath(placed.at)]
+    return [word, os.path.realpath(placed.source), placed.at]
 
 
-def _hidden(profile: Profile) -> list[str]:
+def hidden_of(profile: Profile) -> list[str]:
+    """What nobody inside may see, all links resolved."""
     uid = os.getuid()
-    return [*profile.hidden, *(path.format(uid=uid) for path in MANAGERS)]
+    paths = (*profile.hidden, *(path.format(uid=uid) for path in MANAGERS))
+    return [os.path.realpath(path) for path in paths]
 
 
 def _mask(path: str, folders: set[str]) -> list[str]:
@@ -275,7 +317,7 @@ def _mask(path: str, folders: set[str]) -> list[str]:
 def _open(profile: Profile, cwd: str, covers: set[str]) -> set[str]:
     """What stays writable, or comes back."""
     paths = {os.path.realpath(path) for path in (*profile.writable, *profile.bound)}
-    if not profile.readonly_root and (profile.writable or _inside(cwd, covers)):
+    if cwd and not profile.readonly_root and (profile.writable or _inside(cwd, covers)):
         paths.add(cwd)
     return paths
 
@@ -287,3 +329,88 @@ def _inside(path: str, covers: set[str]) -> bool:
 def _depth(path: str, folders: set[str]) -> int:
     """The length of the deepest folder that a path lies in; -1 if it lies in none."""
     return max((len(folder) for folder in folders if _inside(path, {folder})), default=-1)
+
+
+# -- what is placed --------------------------------------------------------------------------------
+
+
+def own_package() -> str:
+    """Where this program itself lies."""
+    return os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+
+def shielded(workspace: str) -> tuple[Placed, ...]:
+    """This program, read-only over itself; not where it is what is being worked on."""
+    own, place = own_package(), os.path.realpath(workspace)
+    at_work = _inside(own, {place}) or _inside(place, {own})
+    return () if at_work else (Placed(own, own),)
+
+
+def misplaced(profile: Profile, cwd: str, home: str) -> str:
+    """Why something can't be laid where it is to be seen; empty when everything can.
+
+    An agent may have put a link, a file or nothing where a folder was. A link would carry our mount
+    to another place, and on a disk that is not ours nothing is made.
+    """
+    places = [each.at for each in profile.placed]
+    twice = next((at for at in places if places.count(at) > 1), "")
+    if twice:
+        return f"two things are to be laid over {twice!r}: leave one of them out"
+    shown = _shown(profile, cwd, home)
+    return next((why for each in profile.placed if (why := _landing(each, shown))), "")
+
+
+def _shown(profile: Profile, cwd: str, home: str) -> dict[str, tuple[str, bool]]:
+    """What a jail shows where: the path on disk (empty: a fresh folder), and if it is ours."""
+    laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
+    masks = _masks(profile, os.path.realpath(cwd), laid)
+    shown = {path: ("", True) for path, is_folder in masks.items() if is_folder}
+    if profile.tmp:
+        shown["/tmp"] = ("", True)  # noqa: S108 - the one inside
+    if profile.private_home and home:
+        shown[os.path.realpath(home)] = (os.path.realpath(profile.private_home), True)
+    opened = {os.path.realpath(path) for path in (*profile.writable, *profile.bound)}
+    shown |= {path: (path, False) for path in opened}
+    return shown | {each.at: (laid[each.at], each.writable) for each in profile.placed}
+
+
+def _landing(placed: Placed, shown: Mapping[str, tuple[str, bool]]) -> str:
+    """Why a placement would not land where it should; follows its path as the jail will see it."""
+    at = placed.at
+    if not os.path.isabs(at) or os.path.normpath(at) != at or at in ("/", "//"):
+        return f"{at!r} is no plain absolute path: nothing can be laid over it"
+    source = _kind(os.path.realpath(placed.source))
+    if source not in ("a folder", "a file"):
+        return f"{placed.source!r}, which is to be seen at {at!r}, is {source}: make it anew"
+    disk, ours, path = "/", False, ""
+    for name in at[1:].split("/"):
+        path = f"{path}/{name}"
+        disk = os.path.join(disk, name) if disk else ""
+        if path != at:
+            disk, ours = shown.get(path, (disk, ours))
+        kind = _kind(disk) if disk else "missing"
+        if kind == "missing" and ours:
+            disk = ""
+        elif kind != ("a folder" if path != at else source):
+            return f"{path!r} is {kind}, so nothing can be laid over {at!r}: put it back as it was"
+    return ""
+
+
+def _kind(path: str) -> str:
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing"
+    except OSError as error:
+        return f"out of reach ({error.strerror})"
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFREG: "a file", stat.S_IFLNK: "a link"}
+    return kinds.get(stat.S_IFMT(mode), "something else")
+
+
+def seen(profile: Profile) -> list[tuple[bytes, int, int, bool]]:
+    """By what a guard inside knows what is placed: path, device and number, and if it may write."""
+    told = []
+    for each in profile.placed:
+        found = os.stat(each.source)
+        told.append((os.fsencode(each.at), found.st_dev, found.st_ino, each.writable))
+    return told

@@ -16,16 +16,31 @@ LOG_BYTES = 64 * 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel holds each process to, and how many there may be. 0 sets no limit.
+    """What each process and all of them together are held to. 0 sets no limit.
 
-    `memory` is address space, `file_bytes` the size of a file, `cpu_s` processor time. The guard
-    counts the processes: without isolation nobody does.
+    The kernel holds each process to `memory` (address space), `file_bytes` (the size of a file) and
+    `cpu_s`. The guard counts `processes` and the `resident` memory of all: without isolation nobody
+    does. `room_bytes` is what all may add to their writable folders, `spare_bytes` what the file
+    systems of these must keep free, whoever fills them.
     """
 
     memory: int = 0
     processes: int = 0
     file_bytes: int = 0
     cpu_s: int = 0
+    resident: int = 0
+    room_bytes: int = 0
+    spare_bytes: int = 0
+
+    def exceeded(self, stopped: str) -> str:
+        """What went beyond these limits, for people; empty where a stop was for another reason."""
+        words = {
+            "processes": f"more than {self.processes} processes at once",
+            "memory": f"used more than {_size(self.resident)} of memory",
+            "room": f"wrote more than {_size(self.room_bytes)}",
+            "disk": f"less than {_size(self.spare_bytes)} are left on the disk",
+        }
+        return words.get(stopped, "") if stopped != "disk" or self.spare_bytes else ""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +70,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a child tree ended.
 
-    `stopped` is empty when it ended by itself; else «time», «idle», «processes», «disk», or the
-    word that `tick` gave. `swept` was alive when it should not have been. `confirmed` says that the
-    tree is known to be empty; `survivors` are those known to live on.
+    `stopped` is empty when it ended by itself; else «time», «idle», «processes», «memory», «room»,
+    «disk», or the word that `tick` gave. `swept` was alive when it should not have been.
+    `confirmed` says that the tree is known to be empty; `survivors` are those known to live on.
+    `fences` says what the kernel kept it from where there was no jail.
     """
 
     code: int | None = None
@@ -75,6 +91,13 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     stdout: Output = Output()
     stderr: Output = Output()
     isolation: Isolation
+    fences: tuple[str, ...] = ()
+
+
+def _size(number: int) -> str:
+    step = next((step for step in (30, 20, 10) if number >= 1 << step), 0)
+    unit = {30: "GiB", 20: "MiB", 10: "KiB", 0: "bytes"}[step]
+    return f"{number / (1 << step):.1f}".removesuffix(".0") + f" {unit}"
 
 
 def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
@@ -85,6 +108,9 @@ def launch_error(step: str, number: int, launch: Launch) -> tuple[str, str]:
     name = errno.errorcode.get(number, str(number))
     if step == "cwd":
         return name, _about_cwd(number, launch.cwd)
+    if step == "fence":
+        sentence = "the kernel refused the fence (Landlock) around the command"
+        return name, f"{sentence}: check that its writable folders exist, or ask for a jail"
     if step == "limits":
         return name, f"a limit can't be set ({os.strerror(number)}): ask for less"
     if number == errno.ENOENT and "/" not in program:

@@ -9,28 +9,25 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import marshal
 import os
 import resource
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
-from types import CodeType
 from typing import NamedTuple
 
 from msgspec import structs
 
 from truegreen.contract.terms import Isolation
-from truegreen.errors import Broken, DiskFull, Unavailable
-from truegreen.work import jail, shim
+from truegreen.errors import DiskFull, Unavailable
+from truegreen.work import jail, orders, shim
 from truegreen.work.child import Child, Group, Guarded, handle_of
 from truegreen.work.launch import LOG_BYTES, Ended, Launch, Limits, launch_error
+from truegreen.work.machine import machine_memory
 from truegreen.work.pump import LINE_BYTES, Output, Pump
 from truegreen.work.redact import Redactor
-from truegreen.work.tree import VARIABLE, Identity, Sweep, Swept, mark_of, me, sweep
+from truegreen.work.tree import VARIABLE, Identity, Sweep, Swept, me, sweep
 from truegreen.work.watch import Watch
 
 __all__ = [
@@ -45,6 +42,7 @@ __all__ = [
     "Sweep",
     "Swept",
     "launch_error",
+    "machine_memory",
     "me",
     "run",
     "spawn_detached",
@@ -56,18 +54,8 @@ PIPE_BYTES = 1 << 20
 TOOL_BYTES = 64 * 1024 * 1024
 LINGER_MS = 100
 """How long a tool's pipe may stay open and silent behind it before we take its answer as whole."""
-_BOOT = (
-    "import marshal,os,sys;f=int(sys.argv[1]);"
-    "code,told=marshal.loads(os.pread(f,os.fstat(f).st_size,0));exec(code);main(told)"
-)
-"""The guard's code comes with its orders: compiled once, whatever the jail hides from it."""
 _SIGKILL = 9
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_RLIMITS = {
-    "memory": resource.RLIMIT_AS,
-    "file_bytes": resource.RLIMIT_FSIZE,
-    "cpu_s": resource.RLIMIT_CPU,
-}
 
 
 def run(
@@ -87,7 +75,7 @@ def run(
     """
     isolation = jail.choose(launch.isolation)
     begun = time.monotonic()
-    problem = _problem(launch)
+    problem = _problem(launch) or _unplaceable(launch, isolation)
     if problem:
         return Ended(launch_error=problem, launch_errno="EINVAL", isolation=isolation)
     if not launch.tag:
@@ -113,7 +101,7 @@ def run(
         return structs.replace(
             ended,
             oom=ended.signal == _SIGKILL and not ended.stopped and _ran_out(kills),
-            disk_full=any(pump.trouble for pump in pumps),
+            disk_full=ended.stopped == "disk" or any(pump.trouble for pump in pumps),
             confirmed=confirmed,
             seconds=time.monotonic() - begun,
             stdout=outputs[0],
@@ -131,6 +119,15 @@ def _problem(launch: Launch) -> str:
     if any("=" in name or not name for name in launch.env):
         return "the name of a variable is empty or has a «=» in it: mend the environment"
     return ""
+
+
+def _unplaceable(launch: Launch, isolation: Isolation) -> str:
+    """Why a command would not find things where they are to be placed."""
+    if isolation is Isolation.JAIL and launch.jail.placed:
+        return jail.misplaced(launch.jail, launch.cwd, launch.env.get("HOME", ""))
+    # Read-only ones shield; a writable one is the room itself, and another would be worked in.
+    room = next((each for each in launch.jail.placed if each.writable), None)
+    return f"{room.at!r} can be shown only in a jail: ask for one" if room else ""
 
 
 def _pumps(
@@ -176,6 +173,9 @@ def _account(child: Child, launch: Launch, stopped: str) -> Ended:
     if account.failed:
         name, sentence = launch_error(*account.failed, launch)
         return Ended(launch_error=sentence, launch_errno=name, isolation=child.isolation)
+    if account.astray:
+        sentence = f"{account.astray!r} shows something else than what was laid there: try again"
+        return Ended(launch_error=sentence, isolation=child.isolation)
     if not account.pid and not stopped and not account.guard_killed:
         what = "the jail can't be set up" if child.isolation is Isolation.JAIL else "the guard died"
         said = account.trouble or "it said nothing"
@@ -189,6 +189,7 @@ def _account(child: Child, launch: Launch, stopped: str) -> Ended:
         survivors=tuple(account.left),
         cpu_seconds=account.cpu,
         isolation=child.isolation,
+        fences=child.fences,
     )
 
 
@@ -231,22 +232,18 @@ def _in_memory(name: str, data: bytes) -> int:
     return handle
 
 
-def _environment(launch: Launch) -> dict[str, str]:
-    return {VARIABLE: launch.tag, **launch.env}
-
-
 def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
     process = subprocess.Popen(  # noqa: S603 - the command is the caller's
         launch.argv,
         cwd=launch.cwd,
-        env=_environment(launch),
+        env=orders.environment(launch),
         stdin=stdio[0],
         stdout=stdio[1],
         stderr=stdio[2],
         start_new_session=True,
     )
     pid = _adopted(process)
-    for number, value in _limits(launch):
+    for number, value in orders.limits(launch):
         with contextlib.suppress(ProcessLookupError):  # it ended before it could be limited
             resource.prlimit(pid, number, (value, value))
     try:
@@ -254,11 +251,6 @@ def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
     except OSError:
         _bury(pid)
         raise
-
-
-def _limits(launch: Launch) -> list[tuple[int, int]]:
-    named = ((number, getattr(launch.limits, name)) for name, number in _RLIMITS.items())
-    return [(number, value) for number, value in named if value]
 
 
 def _adopted(process: subprocess.Popen[bytes]) -> int:
@@ -269,17 +261,18 @@ def _adopted(process: subprocess.Popen[bytes]) -> int:
 
 def _start_guarded(launch: Launch, isolation: Isolation, stdio: tuple[int, int, int]) -> Guarded:
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-        spec = _in_memory("spec", _spec(launch, isolation))
+        word, fence = os.urandom(8).hex(), orders.fence(launch, isolation)
+        spec = _in_memory("spec", orders.written(launch, isolation, word, fence))
         theirs.callback(os.close, spec)
-        heeds, orders = os.pipe()
+        heeds, commands = os.pipe()
         theirs.callback(os.close, heeds)
-        ours.callback(os.close, orders)
+        ours.callback(os.close, commands)
         status, tells = os.pipe()
         theirs.callback(os.close, tells)
         ours.callback(os.close, status)
         given = (spec, heeds, tells, *stdio)
         process = subprocess.Popen(  # noqa: S603 - our own guard
-            _guard(launch, isolation, given),
+            orders.guard(launch, isolation, given),
             cwd="/",
             env={VARIABLE: launch.tag},
             stdin=subprocess.DEVNULL,
@@ -290,54 +283,15 @@ def _start_guarded(launch: Launch, isolation: Isolation, stdio: tuple[int, int, 
         )
         pid = _adopted(process)
         try:
-            child = Guarded(pid, orders, status, isolation, launch.tag)
+            child = Guarded(pid, commands, status, isolation, launch.tag, word)
         except OSError:
             ours.close()  # for the guard that is the order to end all
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
             raise
         ours.pop_all()
+        child.fences = fence.words if fence else ()
         return child
-
-
-def _guard(launch: Launch, isolation: Isolation, given: Sequence[int]) -> list[str]:
-    """The command line of the guard, in a jail or on its own."""
-    python = os.path.realpath(sys.executable)
-    argv = [python, "-I", "-S", "-B", "-c", _BOOT, *map(str, given)]
-    if isolation is not Isolation.JAIL:
-        return argv
-    return jail.wrap(
-        jail.probe().bwrap or "bwrap",
-        launch.jail,
-        argv,
-        cwd=launch.cwd,
-        home=launch.env.get("HOME", ""),
-        needs=(os.path.realpath(sys.base_prefix), python),
-    )
-
-
-def _spec(launch: Launch, isolation: Isolation) -> bytes:
-    """What the guard is to start; through memory, so that no list of processes shows it."""
-    env = {os.fsencode(name): os.fsencode(text) for name, text in _environment(launch).items()}
-    told = (
-        isolation is Isolation.JAIL,
-        mark_of(launch.tag),
-        launch.limits.processes,
-        _limits(launch),
-        os.fsencode(launch.cwd),
-        list(map(os.fsencode, launch.argv)),
-        env,
-    )
-    return marshal.dumps((_guard_code(), told))
-
-
-@cache
-def _guard_code() -> CodeType:
-    read = getattr(shim.__loader__, "get_code", None)
-    code = read(shim.__name__) if read else None
-    if not isinstance(code, CodeType):
-        raise Broken("the guard's own code can't be read")
-    return code
 
 
 # -- our own programs ------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """The guard of a child tree: starts it, reaps it, ends all of it, and says how it went.
 
 It is a program of its own, run by a bare interpreter: as process 1 of a jail, or as a subreaper in
-its own session. So it imports nothing of ours and next to nothing of the standard library. It knows
-pids and pipes, not what runs in them; `tree` borrows its eyes.
+its own session. So it imports nothing of ours (what it needs of `become` comes along) and next to
+nothing of the standard library. It knows pids and pipes, not what runs in them; `tree` borrows its
+eyes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import signal as _signal
     from collections.abc import Callable
     from typing import Any
+
+    from truegreen.work.become import Spec, become, call
 else:
     import _signal  # `signal` loads enum, which costs a third of the start
 
@@ -27,7 +30,7 @@ KILL_BOUND = 2.0
 DYING = 0.02
 """How long the killed may take to fall before we look for others."""
 LOOK = 0.05
-RTTIME = 15  # RLIMIT_RTTIME; only real-time schedulers look at it
+PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = 1 << 62
 _SUBREAPER, _DUMPABLE, _PARENT_DEATH = 36, 4, 1
 ALONE = _signal.SIGUSR1
@@ -39,7 +42,7 @@ _UNTOUCHED = {_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT, _signal.SIGCHLD
 class Entry:
     """A line of the process table."""
 
-    __slots__ = ("group", "name", "parent", "pid", "session", "start", "state", "ticks")
+    __slots__ = ("group", "name", "pages", "parent", "pid", "session", "start", "state", "ticks")
 
     def __init__(self, pid: int, text: bytes) -> None:
         head, _, rest = text.rpartition(b") ")
@@ -50,6 +53,7 @@ class Entry:
         self.parent, self.group, self.session = int(words[1]), int(words[2]), int(words[3])
         self.ticks = sum(map(int, words[11:15]))
         self.start = int(words[19])
+        self.pages = int(words[21])
 
     @property
     def alive(self) -> bool:
@@ -81,6 +85,20 @@ def table() -> dict[int, Entry]:
     """All processes that can be seen."""
     found = (entry_of(int(name)) for name in os.listdir("/proc") if name.isdigit())
     return {entry.pid: entry for entry in found if entry}
+
+
+def pages_held(entry: Entry) -> int:
+    """The memory that is a process's own, or its share of it, files aside; all where not shown."""
+    try:
+        text = read_all(f"/proc/{entry.pid}/smaps_rollup")
+    except OSError:
+        return entry.pages
+    kib = [
+        int(line.split()[1])
+        for line in text.splitlines()
+        if line.startswith((b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
+    ]
+    return sum(kib) * 1024 // PAGE if len(kib) > 1 else entry.pages
 
 
 def beneath(roots: set[int], everybody: dict[int, Entry]) -> list[Entry]:
@@ -167,21 +185,6 @@ def _stop(entries: list[Entry], *, groups: bool) -> None:
         send(entry, _signal.SIGSTOP)
 
 
-class Spec:
-    """What to start, as the supervisor wrote it."""
-
-    def __init__(self, told: tuple[Any, ...]) -> None:
-        """`told` is the fields in this order."""
-        self.jailed: bool
-        self.mark: int
-        self.processes: int
-        self.limits: list[tuple[int, int]]
-        self.cwd: bytes
-        self.argv: list[bytes]
-        self.env: dict[bytes, bytes]
-        self.jailed, self.mark, self.processes, self.limits, self.cwd, self.argv, self.env = told
-
-
 class Guard:
     """One child tree, from its start to its last process."""
 
@@ -194,12 +197,14 @@ class Guard:
         self.ended = False
         self.childless = False
         self.cpu = 0.0
+        self.next_weighing = 0.0
         self.wake = _wake_up_pipe()
 
     def tell(self, *words: object) -> None:
         """One line to the supervisor, if it still listens."""
         try:
-            os.write(self.status, (" ".join(map(str, words)) + "\n").encode())
+            line = " ".join(map(str, (self.spec.word, *words)))
+            os.write(self.status, f"{line}\n".encode())
         except OSError:
             return
 
@@ -214,10 +219,14 @@ class Guard:
 
     def start(self) -> bool:
         """Start the command; an error says at which step and why."""
+        astray = next((each[0] for each in self.spec.placed if not _in_place(*each)), None)
+        if astray is not None:
+            self.tell("astray", astray.hex())
+            return False
         told, tells = os.pipe()
         self.main = os.fork()
         if not self.main:
-            _become(self.spec, self.streams, tells)
+            become(self.spec, self.streams, tells)
         os.close(tells)
         for stream in set(self.streams):
             os.close(stream)
@@ -242,7 +251,7 @@ class Guard:
                 settled = settled or time.monotonic() + SETTLE
                 if time.monotonic() >= settled or self.childless:
                     return
-            limit = 0.01 if self.ended else LOOK if self.spec.processes else None
+            limit = 0.01 if self.ended else LOOK if self.bounded else None
             for handle, _ in poller.poll(limit and limit * 1000):
                 heard = os.read(handle, CHUNK)
                 if handle == self.wake and ALONE in heard:
@@ -251,9 +260,36 @@ class Guard:
                     return
                 if handle == self.orders and b"T" in heard:
                     self.ask()
-            if self.spec.processes and len(self.living()) > self.spec.processes:
-                self.tell("over", "processes")
+            excess = self.excess() if self.bounded else ""
+            if excess:
+                self.tell("over", excess)
                 return
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is something to count."""
+        return bool(self.spec.processes or self.spec.resident)
+
+    def excess(self) -> str:
+        """What there is too much of."""
+        living = self.living()
+        if self.spec.processes and len(living) > self.spec.processes:
+            return "processes"
+        return "memory" if self.spec.resident and self.too_heavy(living) else ""
+
+    def too_heavy(self, living: list[Entry]) -> bool:
+        """Whether they hold too much memory together.
+
+        The table counts what is shared for each of them and files that are only mapped. That costs
+        nothing; the truth costs a walk through their pages, so we ask for it seldom.
+        """
+        most = self.spec.resident // PAGE
+        now = time.monotonic()
+        if sum(entry.pages for entry in living) <= most or now < self.next_weighing:
+            return False
+        held = sum(pages_held(entry) for entry in living)
+        self.next_weighing = time.monotonic() + 9 * (time.monotonic() - now)
+        return held > most
 
     def ask(self) -> None:
         """Ask the main process and its group to end."""
@@ -352,6 +388,16 @@ class Guard:
         return met, self.living()
 
 
+def _in_place(path: bytes, device: int, number: int, writable: bool) -> bool:  # noqa: FBT001 - told so
+    """Whether what is seen here is what was to be laid here, and read-only if it should be."""
+    try:
+        found, mount = os.lstat(path), os.statvfs(path)
+    except OSError:
+        return False
+    closed = bool(mount.f_flag & os.ST_RDONLY)
+    return (found.st_dev, found.st_ino) == (device, number) and (writable or closed)
+
+
 def _all(number: int) -> None:
     try:
         os.kill(-1, number)
@@ -371,78 +417,18 @@ def _wake_up_pipe() -> int:
     return reads
 
 
-def _become(spec: Spec, streams: tuple[int, int, int], tells: int) -> None:
-    """Turn the forked child into the command; or tell at which step it failed."""
-    step = "exec"
-    try:
-        os.setpgid(0, 0)
-        for stream, number in zip(streams, (0, 1, 2), strict=True):
-            os.dup2(stream, number)
-        for number in set(range(1, 32)) - {_signal.SIGKILL, _signal.SIGSTOP}:
-            _signal.signal(number, _signal.SIG_DFL)
-        step = "cwd"
-        os.chdir(spec.cwd)
-        step = "limits"
-        _limit(spec)
-        step = "exec"
-        _execute(spec.argv, spec.env)
-    except OSError as error:
-        os.write(tells, f"{step} {error.errno}".encode())
-    os._exit(127)
-
-
-def _limit(spec: Spec) -> None:
-    import resource  # noqa: PLC0415 - only the child needs it
-
-    for number, value in spec.limits:
-        _, hard = resource.getrlimit(number)
-        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(number, (most, most))
-    if spec.mark:
-        _, hard = resource.getrlimit(RTTIME)
-        if hard == resource.RLIM_INFINITY or hard >= spec.mark:
-            resource.setrlimit(RTTIME, (spec.mark, hard))
-
-
-def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
-    """As execvpe(3) does, but a file that is no program is never handed to a shell."""
-    name = argv[0]
-    if b"/" in name:
-        places = [name]
-    else:
-        path = env.get(b"PATH", b"/usr/local/bin:/usr/bin:/bin")
-        places = [(folder or b".") + b"/" + name for folder in path.split(b":")]
-    worst = OSError(2, "")
-    for place in places:
-        try:
-            os.execve(place, argv, env)  # noqa: S606 - that is what it is for
-        except (FileNotFoundError, NotADirectoryError):
-            if os.path.lexists(place):
-                worst = OSError(79, "")  # ELIBACC: it is there, what should read it is not
-        except PermissionError as error:
-            worst = OSError(21, "") if os.path.isdir(place) else error
-        except OSError as error:
-            worst = error
-            break
-    raise worst
-
-
 def _keep_to_ourselves(*, jailed: bool) -> None:
     """Take orphans in, and let no process of the same user reach into our pipes and memory.
 
     In a jail, bubblewrap has seen to orphans and to a supervisor that dies.
     """
-    import _ctypes  # noqa: PLC0415 - ctypes itself costs three times as much to load
-
-    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # what is loaded already
-    prctl = _ctypes.dlsym(library, "prctl")
     if not jailed:
-        _ctypes.call_function(prctl, (_SUBREAPER, 1, 0, 0, 0))
-        _ctypes.call_function(prctl, (_PARENT_DEATH, int(ALONE), 0, 0, 0))
-    _ctypes.call_function(prctl, (_DUMPABLE, 0, 0, 0, 0))
+        call("prctl", _SUBREAPER, 1, 0, 0, 0)
+        call("prctl", _PARENT_DEATH, int(ALONE), 0, 0, 0)
+    call("prctl", _DUMPABLE, 0, 0, 0, 0)
 
 
-def main(told: tuple[Any, ...]) -> None:
+def main(told: dict[str, Any]) -> None:
     """Guard what is told; the words after the first are numbers of open files.
 
     These are: where orders come from, where the account goes, and what the command gets as its

@@ -7,12 +7,12 @@ is pure, and nothing in it rounds up: silence, doubt and absence are never green
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from truegreen.contract import Before, Contract, Evaluator, Gate, Tampering
+from truegreen.contract import Contract, Evaluator, Gate, Tampering
 from truegreen.facts import Exit, Finding, Verdict
 from truegreen.model import (
     RESCUABLE,
@@ -23,10 +23,12 @@ from truegreen.model import (
     Outcome,
     Phase,
 )
+from truegreen.work import baselines
 from truegreen.work.gates import Answer, ask
 from truegreen.work.gates.counts import sentence
 from truegreen.work.gates.output import one_line, tail_of
 from truegreen.work.gates.rooms import Room, Site, room
+from truegreen.work.weighing import compared, has_baseline, levelled, settled
 from truegreen.work.workspace import Change
 
 Charge = Callable[[str], bool]
@@ -34,6 +36,7 @@ Charge = Callable[[str], bool]
 FEEDBACK_BYTES = 16 * 1024
 VERDICT_CHARACTERS = 1000
 _SHOWN_TAMPERED = 50
+_DIFF_BYTES = 16 * 1024
 _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
@@ -41,9 +44,9 @@ _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
 def baseline(contract: Contract, site: Site, *, charge: Charge | None = None) -> list[Finding]:
-    """Ask the gates that have a `before` about the tree that the agent will find."""
-    asked = [gate for gate in contract.gates if gate.before is not Before.ANY]
-    return [_finding(gate, site, Phase.BASELINE, charge) for gate in asked]
+    """Ask the gates about the tree that the agent will find, those that are to be compared."""
+    asked = [gate for gate in contract.gates if has_baseline(gate)]
+    return [_before(gate, site, charge) for gate in asked]
 
 
 def examine(
@@ -51,41 +54,64 @@ def examine(
     site: Site,
     *,
     baseline_findings: Sequence[Finding] = (),
+    earlier: Sequence[Finding] = (),
     charge: Charge | None = None,
     told: Callable[[Finding], None] = lambda _: None,
 ) -> list[Finding]:
     """All gates, in their order, about what the agent left; one finding each.
 
-    A baseline that is missing is made up for, and its findings come first. `charge` is asked after
-    every gate error whether the budget has another try.
+    A baseline that is missing is made up for, and its findings come first. `earlier` are findings
+    of earlier runs: a gate that answers otherwise about the same tree is flaky. `charge` is asked
+    after every gate error whether the budget has another try.
     """
     known = {f.check: f for f in baseline_findings if f.phase is Phase.BASELINE}
     late = [
-        _finding(gate, site, Phase.BASELINE, charge)
+        _before(gate, site, charge)
         for gate in contract.gates
-        if gate.before is not Before.ANY and gate.name not in known
+        if has_baseline(gate) and gate.name not in known
     ]
     known.update({finding.check: finding for finding in late})
+    changed = site.base.digest != site.left.digest
+    others = [*(f for f in earlier if f.phase is not Phase.BASELINE), *known.values()]
     found = []
     for gate in contract.gates:
-        answer = _finding(gate, site, Phase.AFTER, charge)
-        found.append(_compared(gate, answer, known.get(gate.name)))
+        before = known.get(gate.name)
+        pinned = before.evidence if before else {}
+        answer = _finding(gate, site, Phase.AFTER, charge, pinned)
+        answer = settled(compared(gate, answer, before, changed=changed), others)
+        found.append(levelled(gate, answer))
         told(found[-1])
     return late + found
 
 
-def check_gate(gate: Gate, site: Site) -> Finding:
-    """One gate once, about what was left: for `truegreen gate`."""
-    return _finding(gate, site, Phase.AFTER, None)
+def check_gate(gate: Gate, site: Site, *, pinned: Mapping[str, Any] = {}) -> Finding:
+    """One gate once, about what was left; `pinned` is the evidence of its answer before."""
+    return levelled(gate, _finding(gate, site, Phase.AFTER, None, pinned))
 
 
-def _finding(gate: Gate, site: Site, phase: Phase, charge: Charge | None) -> Finding:
+def _before(gate: Gate, site: Site, charge: Charge | None) -> Finding:
+    """What a gate says about the base; the same question about the same tree is asked once."""
+    kept = baselines.recall(gate, site)
+    if kept:
+        return kept
+    found = _finding(gate, site, Phase.BASELINE, charge)
+    baselines.keep(gate, site, found)
+    return found
+
+
+def _finding(
+    gate: Gate,
+    site: Site,
+    phase: Phase,
+    charge: Charge | None,
+    pinned: Mapping[str, Any] = {},
+) -> Finding:
     begun = time.monotonic_ns()
     errors: list[str] = []
-    answer = _answered(gate, site, phase)
+    answer = _answered(gate, site, phase, pinned)
     while _worth_another_try(answer) and charge is not None and charge(gate.name):
         errors.append(answer.reason)
-        answer = _answered(gate, site, phase)
+        answer = _answered(gate, site, phase, pinned)
     evidence = {**answer.evidence, "earlier_errors": errors} if errors else answer.evidence
     tree = site.base if phase is Phase.BASELINE else site.left
     return Finding(
@@ -111,12 +137,14 @@ def _worth_another_try(answer: Answer) -> bool:
     return answer.outcome is FindingOutcome.INCONCLUSIVE and not answer.lasting
 
 
-def _answered(gate: Gate, site: Site, phase: Phase) -> Answer:
+def _answered(gate: Gate, site: Site, phase: Phase, pinned: Mapping[str, Any]) -> Answer:
     """The gate's answer, in a room of its own."""
     with room(gate, site, before=phase is Phase.BASELINE) as made:
         if isinstance(made, Answer):
             return made
-        return _with_tampering(_with_doubt(ask(gate, made.scene), made), gate, made.tampered)
+        scene = replace(made.scene, pinned=dict(pinned))
+        answer = _with_doubt(ask(gate, scene), made)
+        return _with_tampering(answer, gate, site, made.tampered)
 
 
 def _with_doubt(answer: Answer, made: Room) -> Answer:
@@ -126,13 +154,22 @@ def _with_doubt(answer: Answer, made: Room) -> Answer:
     return replace(answer, level=Level.A1, evidence={**answer.evidence, "doubt": doubt})
 
 
-def _with_tampering(answer: Answer, gate: Gate, tampered: tuple[Change, ...]) -> Answer:
+def _with_tampering(answer: Answer, gate: Gate, site: Site, tampered: tuple[Change, ...]) -> Answer:
     """What the agent changed where it should not have is always said; the policy decides."""
     if not tampered:
         return answer
     named = _listed([f"{change.path} ({change.how})" for change in tampered])
-    shown = [f"{change.how} {change.path}" for change in tampered[:_SHOWN_TAMPERED]]
-    told = {**answer.evidence, "tampered": shown, "tampering": str(gate.tampering)}
+    told = {
+        **answer.evidence,
+        "tampered": [f"{change.how} {change.path}" for change in tampered[:_SHOWN_TAMPERED]],
+        "tampering": str(gate.tampering),
+        "tampered_diff": site.workspace.diff(
+            site.base,
+            site.left,
+            tuple(change.path for change in tampered[:_SHOWN_TAMPERED]),
+            limit=_DIFF_BYTES,
+        ),
+    }
     if gate.tampering is Tampering.FAIL:
         reason = one_line(f"protected files were changed: {named}; {answer.reason}")
         return replace(answer, outcome=_FAILED, reason=reason, evidence=told)
@@ -140,22 +177,6 @@ def _with_tampering(answer: Answer, gate: Gate, tampered: tuple[Change, ...]) ->
         reason = one_line(f"{answer.reason} (restored from before the agent: {named})")
         return replace(answer, reason=reason, evidence=told)
     return replace(answer, evidence=told)
-
-
-def _compared(gate: Gate, finding: Finding, before: Finding | None) -> Finding:
-    """A finding beside what the same gate said before the agent started."""
-    if before is None:
-        return finding
-    note, told = "", dict[str, Any]()
-    if gate.before is Before.FAIL and before.outcome is _PASSED:
-        note, told = "passed before the agent started, too", {"non_discriminating": True}
-    elif gate.before is Before.PASS and before.outcome is _FAILED:
-        note, told = "was already red before the agent", {"red_before": True}
-    elif before.outcome not in (_PASSED, _FAILED):
-        note, told = f"before the agent: {before.reason}", {"no_baseline": True}
-    reason = one_line(f"{finding.reason} ({note})") if note else finding.reason
-    evidence = {**finding.evidence, **told, "before_reason": before.reason}
-    return replace(finding, before=before.outcome, reason=reason, evidence=evidence)
 
 
 # --- findings to a verdict
@@ -281,10 +302,11 @@ class _Checks:
         return any(f.outcome is _PASSED and f.before is _FAILED for f in found)
 
     def level(self, outcome: Outcome) -> Level:
-        """The lowest level among the findings that decided."""
+        """The lowest level among the findings that decided; judges agree at the level of gates."""
         wanted = {Outcome.PASSED: _PASSED, Outcome.FAILED: _FAILED}.get(outcome)
-        levels = [f.level for each in self._found.values() for f in each if f.outcome is wanted]
-        return min(levels, default=Level.A0)
+        decided = [f for each in self._found.values() for f in each if f.outcome is wanted]
+        gates = [f for f in decided if f.check not in self._judges]
+        return min((f.level for f in gates or decided), default=Level.A0)
 
     def praise(self) -> str:
         """`2 gates passed: tests (212 passed), lint`, with every reservation."""

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 
 from truegreen.work.child import Child
-from truegreen.work.launch import Launch
+from truegreen.work.launch import Launch, Limits
+from truegreen.work.machine import free_bytes, holds_more
 from truegreen.work.pump import Pump
 from truegreen.work.shim import KILL_BOUND, SETTLE
 from truegreen.work.tree import Identity, cpu_seconds
@@ -26,6 +27,8 @@ LAST_SECONDS = 5.0
 """How long we wait for what was killed from outside before it counts as a survivor."""
 BUSY = 0.01
 """The share of one processor that counts as being at work."""
+ROOM_SECONDS = 0.25
+"""How often the disk is looked at."""
 HOLD = "~"
 """A tick's word for «it waits for somebody»: neither of its clocks runs meanwhile."""
 _RUNS, _ASKED, _KILLED, _FORCED, _GIVEN_UP = range(5)
@@ -66,6 +69,51 @@ class Idle:
         return now - self._since >= self._bound
 
 
+class Room:
+    """Notices that a tree fills the disk: more than its share, or the last of it.
+
+    Asking the file system costs nothing, but does not say who wrote; so only when it lost more than
+    the tree's share are the tree's own folders counted, and not for longer than a tenth of the
+    time. What is written to files without a name shows in the last of the disk.
+    """
+
+    def __init__(self, limits: Limits, folders: tuple[str, ...], now: float) -> None:
+        self._most, self._spare = limits.room_bytes, limits.spare_bytes
+        self._folders = [folder for folder in folders if self._most or self._spare]
+        self._free = {folder: _free(folder) for folder in self._folders}
+        self._next = now + ROOM_SECONDS if self._folders else _NEVER
+        self._next_count = now
+
+    @property
+    def next_look(self) -> float:
+        """When to look again."""
+        return self._next
+
+    def trouble(self, now: float) -> str:
+        """«disk» where too little is left, «room» where the tree took too much."""
+        if now < self._next:
+            return ""
+        self._next = now + ROOM_SECONDS
+        free = {folder: _free(folder) for folder in self._folders}
+        if self._spare and min(free.values()) < self._spare:
+            return "disk"
+        lost = max(self._free[folder] - free[folder] for folder in self._folders)
+        if not self._most or lost <= self._most or now < self._next_count:
+            return ""
+        full = holds_more(self._folders, self._most)
+        after = time.monotonic()
+        self._next_count = after + 9 * (after - now)
+        return "room" if full else ""
+
+
+def _free(folder: str) -> float:
+    """What is left on its disk; nobody can fill what is not there."""
+    try:
+        return free_bytes(folder)
+    except OSError:
+        return _NEVER
+
+
 class Watch:
     """The loop around one child."""
 
@@ -91,6 +139,7 @@ class Watch:
         self._started = started
         self._deadline = begun + launch.time_s if launch.time_s else _NEVER
         self._idle = Idle(launch.idle_s, begun)
+        self._room = Room(launch.limits, launch.jail.writable, begun)
         self._step = _RUNS
         self._patience = _NEVER
         self._over = False
@@ -120,7 +169,8 @@ class Watch:
         return gone
 
     def _turn(self) -> None:
-        soonest = min(self._next_tick, self._deadline, self._patience, self._idle.next_look)
+        looks = (self._idle.next_look, self._room.next_look)
+        soonest = min(self._next_tick, self._deadline, self._patience, *looks)
         wait = None if soonest == _NEVER else max(0.0, soonest - time.monotonic()) * 1000 + 1
         for handle, _ in self._poller.poll(wait):
             if handle in self._streams:
@@ -170,6 +220,9 @@ class Watch:
             self._patience = now + SETTLE + KILL_BOUND + ANSWER_SECONDS
         if any(pump.trouble for pump in self._streams.values()):
             self._stop("disk", now, at_once=True)
+        full = self._room.trouble(now)
+        if full:
+            self._stop(full, now, at_once=True)
         if now >= self._deadline:
             self._deadline = _NEVER
             self._stop("time", now)

@@ -56,6 +56,10 @@ class Terms(msgspec.Struct, frozen=True):
         judges = [e.name for e in self.evaluators if e.required and not e.shadow]
         return gates + judges
 
+    def is_gate(self, check: str) -> bool:
+        """Whether a check is a gate of the contract."""
+        return any(gate.name == check for gate in self.gates)
+
     def threshold(self, check: str, *, rescue: bool) -> float | None:
         """The score that an evaluator must reach, if the check is one."""
         for judge in self.evaluators:

@@ -125,7 +125,7 @@ class Verdicts(Tasks, Endings):
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             if verdict.outcome is Outcome.PASSED:
                 self._check_not_awaited(tx, work.task)
-                _check_carried(work, found, verdict.digest)
+                _check_carried(work, found, verdict)
             elif verdict.outcome is not Outcome.FAILED:
                 _check_no_red(found, verdict.digest)
             judged = _judged(work, found)
@@ -241,7 +241,7 @@ class Verdicts(Tasks, Endings):
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             verdict = _qa_verdict(work, finding)
             if verdict.outcome is Outcome.PASSED:
-                _check_carried(work, found, verdict.digest)
+                _check_carried(work, found, verdict)
             step = after_verdict(
                 verdict.outcome, _judged(work, found), work.policy, budget_of(work.task)
             )
@@ -379,8 +379,13 @@ def _standing(outcome: Outcome, move: Move) -> Outcome:
     return outcome
 
 
-def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
-    """A pass needs every required check, passed on this tree, and no binding one that did not."""
+def _check_carried(work: Work, found: list[FindingRow], verdict: Verdict) -> None:
+    """A pass needs every required check, passed on this tree, and no binding one that did not.
+
+    And it is worth no more than the least of its gates; judges and QA agree at a gate's level.
+    """
+    digest = verdict.digest
+    lowest = max(Level)
     rescue = work.run.exit_reason is not ExitReason.DONE
     passed: dict[str, bool] = {}
     once_red: set[str] = set()
@@ -389,14 +394,17 @@ def _check_carried(work: Work, found: list[FindingRow], digest: str) -> None:
             name = finding.check_name
             if finding.outcome is FindingOutcome.FAILED:
                 once_red.add(name)
-            reached = _reached(finding, work.terms.threshold(name, rescue=rescue))
-            passed[name] = reached and name not in once_red
+            threshold = work.terms.threshold(name, rescue=rescue)
+            passed[name] = _reached(finding, threshold) and name not in once_red
+            lowest = min(lowest, finding.level) if work.terms.is_gate(name) else lowest
     required = work.terms.required(work.task)
     missing = [name for name in required if name not in passed]
     red = [name for name, green in passed.items() if not green]
     if missing or red or not required:
         why = f"not passed: {', '.join(missing + red)}" if required else "the contract names none"
         raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
+    if verdict.level > lowest:
+        raise Refused(f"the findings carry level {lowest}, not {verdict.level}")
 
 
 def _check_no_red(found: list[FindingRow], digest: str) -> None:

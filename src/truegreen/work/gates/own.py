@@ -139,6 +139,17 @@ def rewritten(words: Sequence[str], changes: Mapping[str, str]) -> str:
     return next((path for path in old if _TESTS.search(path)), "")
 
 
+_MANIFESTS = frozenset(
+    {"package.json", "package-lock.json", "Cargo.toml", "Cargo.lock", "go.mod", "go.sum", "pom.xml"}
+)
+
+
+def steers_tests(path: str) -> bool:
+    """Whether a file is a test, or tells test runners what to do."""
+    name = os.path.basename(path)
+    return bool(_TESTS.search(path)) or name in _PYTEST_SETTINGS or name in _MANIFESTS
+
+
 def _placed(folders: Iterable[str], paths: Iterable[str]) -> Iterator[str]:
     """Words as paths of the tree; what leads out of it is none."""
     given = list(paths)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
 from truegreen.errors import InvalidInput, TruegreenError
 from truegreen.work.documents import inside
-from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten
+from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.jail import choose
 from truegreen.work.toolchain import Toolchain
@@ -224,6 +224,17 @@ def own_files(gate: Gate, folder: str) -> Own:
     if gate.schema and not os.path.isabs(gate.schema):
         return own._replace(files=(*own.files, os.path.normpath(gate.schema)))
     return own
+
+
+def check_files(gate: Gate, site: Site) -> Callable[[str], bool]:
+    """Which files of the tree are part of the check, and not of the work."""
+    own = own_files(gate, site.folder)
+    globs = Globs((*gate.protect, *site.protect))
+
+    def belongs(path: str) -> bool:
+        return globs.cover(path) or means(own.files, path) or steers_tests(path)
+
+    return belongs
 
 
 def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], root: str) -> str:

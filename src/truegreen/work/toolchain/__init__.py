@@ -6,6 +6,8 @@ are pinned, so that nothing an agent does to the originals counts. Knows no verd
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 
 __all__ = ["Pin", "Python", "Toolchain"]
@@ -18,6 +20,14 @@ class Pin(Struct, frozen=True, kw_only=True):
     copy: str
     digest: str
     file: bool = False
+    seal: str = ""
+    """The signature of our copy: while it is the same, the contents need not be read again."""
+    product: bool = False
+    """Perhaps no tool but something built: of no use once the original is another one."""
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is this one or lies in it."""
+        return path == self.path or path.startswith(f"{self.path}/")
 
 
 class Python(Struct, frozen=True, kw_only=True):
@@ -29,6 +39,7 @@ class Python(Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...] = ()
     stdlib: str = ""
     sites: tuple[str, ...] = ()
+    """Where its packages come from, in their order: folders, or archives."""
 
 
 class Toolchain(Struct, frozen=True, kw_only=True):
@@ -39,3 +50,17 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     programs: dict[str, str] = {}
     digest: str = ""
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    """Why nothing may run with it any more."""
+
+    def pin_of(self, path: str) -> Pin | None:
+        """The pin that covers a path, the innermost if there are several."""
+        found = [pin for pin in self.pins if pin.covers(path)]
+        return max(found, key=lambda pin: len(pin.path), default=None)
+
+    def copy_of(self, path: str) -> str:
+        """Where our copy has what gates see at a path; empty if that is not pinned."""
+        pin = self.pin_of(path)
+        if pin is None:
+            return ""
+        return pin.copy if path == pin.path else os.path.join(pin.copy, path[len(pin.path) + 1 :])

@@ -73,7 +73,7 @@ class Laid(msgspec.Struct, frozen=True, kw_only=True):
     tampered: tuple[Change, ...] = ()
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+class _Kept(msgspec.Struct, frozen=True):
     """What a snapshot's commit remembers besides its tree."""
 
     kind: str
@@ -149,6 +149,31 @@ class Workspace:
         except errors.Broken:
             return None
         return _snapshot(ref, commit, tree, kept)
+
+    def fetched(self, name: str) -> Snapshot | None:
+        """A commit, branch or tag of the workspace's own repository; for a person, not an agent."""
+        repository = dotgit.repository_of(self.root)
+        if repository is None or not re.fullmatch(r"[\w][\w./-]{0,200}", name):
+            return None
+        ref = f"refs/truegreen/fetched/{_checked(name.replace('/', '_'))}"
+        commit = self.mirror.fetch(repository.folder, name, ref)
+        if commit is None:
+            return None
+        tree, _ = objects.commit_parts(self.mirror.read(commit, COMMIT))
+        files = len(objects.flat(tree, self.mirror.tree))
+        kept = _Kept("git", commit.hex(), "", files, 0, (), (), "")
+        return _snapshot(ref, commit, tree, kept)
+
+    def kept_from(self, folder: str, name: str, like: Snapshot) -> Snapshot:
+        """Keep another folder's files as if they were the workspace's."""
+        choice = Choice(never_names=_DERIVED, reads_rules=False)
+        taking = _Taking(like.kind, dotgit.Head(), b"", choice, None)
+        handle = os.open(folder, FOLDER)
+        try:
+            ref = f"refs/truegreen/made/{_checked(name)}"
+            return self._keep(ref, taking, lambda keeper: self._walk(keeper, taking, handle))
+        finally:
+            os.close(handle)
 
     def digest(self, *, base: Snapshot | None = None) -> str:
         """The digest that the workspace has now, as `left` would find it; nothing is kept."""

@@ -1,0 +1,147 @@
+"""The tests of a file that could not be loaded before the agent, known from its text.
+
+«Implement X» is the normal case: the tests import what does not exist yet. Their names stand in the
+file all the same, and so does whether they may be skipped. Pure: text in, names out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from truegreen.work.gates.cases import PASSED, SKIPPED, XFAILED, Case
+from truegreen.work.gates.python_tests.words import function_of
+
+_EXCUSE = re.compile(r"skip|xfail|expectedFailure", re.IGNORECASE)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Known(NamedTuple):
+    """A test by its node id without parameters; `excused` may be left out by its own file."""
+
+    id: str
+    excused: bool
+
+
+def parsed(data: bytes) -> ast.Module | None:
+    """The syntax tree of a source; None where our Python can't read it."""
+    try:
+        return ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def functions_of(module: ast.Module) -> Iterator[tuple[tuple[str, ...], Function]]:
+    """Functions and methods, with the names that lead to them."""
+    yield from _functions(module.body, ())
+
+
+def _functions(
+    body: Sequence[ast.stmt], above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Function]]:
+    for node in body:
+        if isinstance(node, Function):
+            yield (*above, node.name), node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, (*above, node.name))
+        elif isinstance(node, ast.If | ast.With | ast.Try):
+            yield from _functions(node.body, above)
+            yield from _functions(getattr(node, "orelse", []), above)
+
+
+def known_tests(file: str, data: bytes, conftests: Sequence[bytes] = ()) -> list[Known]:
+    """The tests that a file has by pytest's usual names; nothing where it can't be read."""
+    module = parsed(data)
+    if module is None:
+        return []
+    excuses = _Excuses(module, data, [tree for text in conftests if (tree := parsed(text))])
+    return [
+        Known("::".join((file, *names)), excuses.cover(names, node))
+        for names, node in functions_of(module)
+        if _is_test(names) and not _is_fixture(node)
+    ]
+
+
+def _is_test(names: tuple[str, ...]) -> bool:
+    classes = names[:-1]
+    return names[-1].startswith("test") and all(re.search("Test", name) for name in classes)
+
+
+def _is_fixture(node: Function) -> bool:
+    return any("fixture" in ast.unparse(each) for each in node.decorator_list)
+
+
+class _Excuses:
+    """Whether a test may be skipped by what stood in the tree before the agent."""
+
+    def __init__(self, module: ast.Module, data: bytes, conftests: Sequence[ast.Module]) -> None:
+        self._lines = data.decode("utf-8", "replace")
+        self._classes = {
+            node.name: node for node in ast.walk(module) if isinstance(node, ast.ClassDef)
+        }
+        self._whole = any(_says(node) for node in module.body if not _defines(node))
+        self._fixtures = set[str]()
+        self._hooks = list[str]()
+        for tree in (module, *conftests):
+            for names, node in functions_of(tree):
+                self._note(names[-1], node)
+
+    def _note(self, name: str, node: Function) -> None:
+        text = ast.unparse(node)
+        if not _EXCUSE.search(text):
+            return
+        if name.startswith("pytest_"):
+            self._hooks.append(text)
+        elif _is_fixture(node):
+            self._fixtures.add("*" if "autouse" in text else name)
+        elif re.match(r"setup|set_?up", name, re.IGNORECASE):
+            self._fixtures.add("*")
+
+    def cover(self, names: tuple[str, ...], node: Function) -> bool:
+        """Its own text, its class, its fixtures, or a hook that asks for one of its marks."""
+        decorators = [*node.decorator_list]
+        for name in names[:-1]:
+            above = self._classes.get(name)
+            decorators += above.decorator_list if above else []
+        marks = re.findall(r"mark\.(\w+)", " ".join(map(ast.unparse, decorators)))
+        asked = {arg.arg for arg in (*node.args.posonlyargs, *node.args.args)}
+        return (
+            self._whole
+            or _says(node)
+            or any(_says(each) for each in decorators)
+            or bool(({"*"} | asked) & self._fixtures)
+            or any(mark in hook for hook in self._hooks for mark in marks)
+        )
+
+
+def _defines(node: ast.stmt) -> bool:
+    return isinstance(node, Function | ast.ClassDef | ast.Import | ast.ImportFrom)
+
+
+def _says(node: ast.AST) -> bool:
+    return bool(_EXCUSE.search(ast.unparse(node)))
+
+
+def missing(
+    known: Mapping[str, bool], cases: Sequence[Case], *, selected: bool
+) -> dict[str, str]:
+    """Known tests that did not run and pass, with what became of them.
+
+    Where options select among tests, one that is not there was not selected.
+    """
+    outcomes: dict[str, set[str]] = {}
+    for case in cases:
+        outcomes.setdefault(function_of(case.id), set()).add(case.outcome)
+    wrong = {}
+    for name, excused in known.items():
+        found = outcomes.get(name, set())
+        left_out = found & {SKIPPED, XFAILED}
+        if not found and not selected:
+            wrong[name] = "did not run"
+        elif left_out and not excused:
+            wrong[name] = min(left_out)
+        elif found and PASSED not in found and not excused:
+            wrong[name] = min(found)
+    return wrong

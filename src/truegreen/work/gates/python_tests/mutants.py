@@ -1,0 +1,297 @@
+"""Test files with changed expectations: a test whose expectation was changed must fail.
+
+One expectation per test: an equality with a literal gets another one, an equality with anything
+else gets an object that equals nothing, another assertion its opposite, and a test without any of
+these a failure at its end. Only what every passing run of the test reaches is changed. Pure: text
+in, text out, by positions in the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import re
+import string
+import tokenize
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from truegreen.work.gates.python_tests.known import Function, functions_of, parsed
+
+_FOREIGN = "type('Foreign', (), {'__eq__': lambda *_: False, '__hash__': None})()"
+_FAILURE = "raise AssertionError('expectation changed')"
+# They equal whatever they are compared with, or much of it.
+_LENIENT = re.compile(r"\bANY\b|\b[Aa]ny(?:thing|_\w+|[A-Z]\w*)?\b|\bIs[A-Z]\w*|dirty|\bcomp(?:are)?\b")
+_PLAIN_DECORATORS = re.compile(
+    r"(?:pytest\.)?mark\.\w+|(?:hypothesis\.)?(?:given|settings|example|seed|note)\b"
+    r"|(?:\w+\.)*(?:patch|patch\.\w+|override_settings|modify_settings|parameterized\.expand)\b"
+    r"|staticmethod|(?:unittest\.)?skip(?:If|Unless)\b|pytest_asyncio\.\w+|freeze_time\b"
+)
+_EQUAL = frozenset({"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual"})
+_SAFE = string.ascii_letters + string.digits
+
+
+class Mutant(NamedTuple):
+    """A changed source, and the tests in it (names joined by `::`) with how each was changed."""
+
+    data: bytes
+    tests: dict[str, str]
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+def mutate(
+    data: bytes, known: Collection[str], chance: random.Random, only: Collection[str] | None = None
+) -> Mutant | None:
+    """The file with one expectation changed in each test; None where nothing can be changed.
+
+    `known` are names of tests besides the usual ones; `only` leaves the others as they are.
+    """
+    source = _Source.of(data)
+    module = parsed(data) if source else None
+    if source is None or module is None:
+        return None
+    sealed = _sealed_classes(module)
+    edits, tests = list[_Edit](), dict[str, str]()
+    for names, node in functions_of(module):
+        name = "::".join(names)
+        usual = names[-1].startswith("test")
+        if not (usual or name in known) or (only is not None and name not in only):
+            continue
+        if not _plain(node.decorator_list) or sealed & set(names[:-1]):
+            continue
+        made = _change(node, source, chance)
+        if made:
+            tests[name] = made[0]
+            edits += made[1]
+    changed = source.edited(edits)
+    if not tests or parsed(changed) is None:
+        return None
+    return Mutant(changed, tests)
+
+
+def _plain(decorators: Sequence[ast.expr]) -> bool:
+    """Whether a failure of the body is one of the test; a decorator that nobody knows may hide it."""
+    return all(_PLAIN_DECORATORS.match(ast.unparse(each)) for each in decorators) and not any(
+        "xfail" in ast.unparse(each) for each in decorators
+    )
+
+
+def _sealed_classes(module: ast.Module) -> set[str]:
+    classes = (node for node in ast.walk(module) if isinstance(node, ast.ClassDef))
+    return {node.name for node in classes if not _plain(node.decorator_list)}
+
+
+# --- which expectation
+
+
+def _change(
+    node: Function, source: _Source, chance: random.Random
+) -> tuple[str, list[_Edit]] | None:
+    reached = list(_reached(node))
+    for kind, make in (("literal", _literals), ("foreign", _foreigners), ("opposite", _opposites)):
+        made = [edits for statement in reached for edits in make(statement, source, chance)]
+        if made:
+            return kind, chance.choice(made)
+    edits = _failure(node, source)
+    return ("failure", edits) if edits else None
+
+
+def _reached(node: Function) -> Iterator[ast.stmt]:
+    """The statements that a test which passed has executed: the body, up to a way out of it."""
+    for statement in node.body:
+        yield statement
+        if _may_leave(statement):
+            return
+
+
+def _may_leave(statement: ast.stmt) -> bool:
+    """Whether there is a return or a yield in it that is the test's own."""
+    level: list[ast.AST] = [statement]
+    while level:
+        node = level.pop()
+        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            level += ast.iter_child_nodes(node)
+    return False
+
+
+def _compared(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The two sides of each equality that the statement demands."""
+    if isinstance(statement, ast.Assert):
+        for part in _conjuncts(statement.test):
+            if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Eq):
+                yield part.left, part.comparators[0]
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        given = not any(isinstance(arg, ast.Starred) for arg in call.args[:2])
+        if call.func.attr in _EQUAL and len(call.args) >= 2 and given:  # noqa: PLR2004 - the sides
+            yield call.args[0], call.args[1]
+
+
+def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for value in test.values:
+            yield from _conjuncts(value)
+    else:
+        yield test
+
+
+def _literals(
+    statement: ast.stmt, source: _Source, chance: random.Random
+) -> Iterator[list[_Edit]]:
+    for left, right in _compared(statement):
+        if _LENIENT.search(ast.unparse(statement)):
+            continue
+        for side in (right, left):
+            value = _literal(side)
+            if value is not None:
+                yield [source.replacing(side, repr(_other(value[0], chance)))]
+                break
+
+
+def _foreigners(
+    statement: ast.stmt,
+    source: _Source,
+    chance: random.Random,  # noqa: ARG001 - one shape
+) -> Iterator[list[_Edit]]:
+    for _, right in _compared(statement):
+        if not _LENIENT.search(ast.unparse(statement)) and not _binds(right):
+            yield [source.replacing(right, _FOREIGN)]
+
+
+def _opposites(
+    statement: ast.stmt,
+    source: _Source,
+    chance: random.Random,  # noqa: ARG001 - one shape
+) -> Iterator[list[_Edit]]:
+    if isinstance(statement, ast.Assert) and not isinstance(statement.test, ast.Constant):
+        start, end = source.span(statement.test)
+        yield [_Edit(start, start, "(not ("), _Edit(end, end, "))")]
+
+
+def _binds(node: ast.expr) -> bool:
+    """A name that is bound inside would be missing afterwards, and an await would never happen."""
+    return any(isinstance(each, ast.NamedExpr | ast.Await) for each in ast.walk(node))
+
+
+def _failure(node: Function, source: _Source) -> list[_Edit]:
+    """At the end, where every passing run comes by; at the beginning if it may leave before."""
+    body = node.body
+    if any(_may_leave(statement) for statement in body):
+        first = body[0]
+        start, _ = source.span(first)
+        simple = not hasattr(first, "body") and not isinstance(first, ast.Match)
+        if not simple and source.indent(first) is None:
+            return []
+        gap = "; " if simple else f"\n{source.indent(first)}"
+        return [_Edit(start, start, _FAILURE + gap)]
+    last = body[-1]
+    _, end = source.span(last)
+    if not hasattr(last, "body") and not isinstance(last, ast.Match):
+        return [_Edit(end, end, f"; {_FAILURE}")]
+    indent = source.indent(last)
+    return [] if indent is None else [_Edit(end, end, f"\n{indent}{_FAILURE}")]
+
+
+# --- other literals
+
+
+def _literal(node: ast.expr) -> tuple[Any] | None:
+    """The value of a literal, in a tuple of its own: None is one."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return None if value is Ellipsis else (value,)
+
+
+def _other(value: Any, chance: random.Random) -> Any:
+    """Another value of the same type, that nobody can foresee; of containers, another inside."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float | complex):
+        shift = chance.randrange(1000, 1_000_000)
+        other = value + type(value)(shift)
+        return type(value)(shift) if other in (value, -value) or other != other else other
+    if isinstance(value, str | bytes):
+        text = "".join(chance.choice(_SAFE) for _ in range(max(len(value), 8)))
+        return text if isinstance(value, str) else text.encode()
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        return _other_container(value, chance)
+    return chance.randrange(10**9)
+
+
+def _other_container(value: Any, chance: random.Random) -> Any:
+    if not value:
+        inner = chance.randrange(10**9)
+        return {inner: inner} if isinstance(value, dict) else type(value)([inner])
+    if isinstance(value, dict):
+        changed = chance.choice(list(value))
+        return {key: _other(each, chance) if key == changed else each for key, each in value.items()}
+    items = list(value)
+    place = chance.randrange(len(items))
+    items[place] = _other(items[place], chance)
+    if len(type(value)(items)) != len(items):  # it was a set, and had that already
+        items.append(chance.randrange(10**9))
+    return type(value)(items)
+
+
+# --- positions
+
+
+class _Source:
+    """A text with its encoding and line ends; places in it as the syntax tree names them."""
+
+    def __init__(self, text: str, encoding: str) -> None:
+        self._text, self._encoding = text, encoding
+        # Not str.splitlines: for Python, a form feed ends no line.
+        ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", text)]
+        self._starts = [0, *ends]
+
+    @classmethod
+    def of(cls, data: bytes) -> _Source | None:
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            text = data.decode(encoding)
+        except (SyntaxError, UnicodeDecodeError, LookupError):
+            return None
+        # With the mark in front, positions would be those of another text
+        return cls(text, encoding)
+
+    def _place(self, line: int, column: int) -> int:
+        start = self._starts[line - 1]
+        stop = self._starts[line] if line < len(self._starts) else len(self._text)
+        return start + len(self._text[start:stop].encode()[:column].decode())
+
+    def span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        start = self._place(node.lineno, node.col_offset)
+        decorators = getattr(node, "decorator_list", None)
+        if decorators:
+            start = self._place(decorators[0].lineno, decorators[0].col_offset) - 1
+        return start, self._place(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+    def replacing(self, node: ast.expr, text: str) -> _Edit:
+        """Another expression in its place; as many lines as before, so that the others stay."""
+        start, end = self.span(node)
+        lines = re.findall(r"\r\n|\r|\n", self._text[start:end])
+        return _Edit(start, end, f"({text}{''.join(lines)})")
+
+    def indent(self, node: ast.stmt) -> str | None:
+        """What stands before a statement; None if that is more than white space."""
+        start, _ = self.span(node)
+        line = max(begun for begun in self._starts if begun <= start)
+        before = self._text[line:start]
+        return before if not before.strip() else None
+
+    def edited(self, edits: Sequence[_Edit]) -> bytes:
+        text = self._text
+        for start, end, new in sorted(edits, reverse=True):
+            text = text[:start] + new + text[end:]
+        return text.encode(self._encoding)

@@ -1,0 +1,208 @@
+"""One session of pytest in a jail of its own: what it is told, and what became of each test.
+
+The report has a random name in a folder of ours, and is read when the jail is dead. What a session
+means is the business of others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from truegreen.contract import Gate, Isolation
+from truegreen.work import process
+from truegreen.work.documents import Trouble, inside, read_regular
+from truegreen.work.gates.output import last_line, text_of
+from truegreen.work.gates.python_tests.canary import Canary
+from truegreen.work.gates.python_tests.words import has
+from truegreen.work.gates.reports import Case, read_junit
+from truegreen.work.gates.run import Located, launch_of, trouble
+from truegreen.work.gates.scene import Scene
+from truegreen.work.jail import choose
+from truegreen.work.toolchain import Python
+
+NO_PYTEST = 86
+"""The runner's own word: there is no pytest in the pinned environment."""
+REPORT_BYTES = 32 * 1024 * 1024
+_INTERRUPTED, _INTERNAL, _USAGE, _NO_TESTS = 2, 3, 4, 5
+_CONFTEST = re.compile(r"^ImportError while loading conftest '([^']*)'", re.MULTILINE)
+_MODULE = re.compile(r"([A-Za-z_]\w*)(?:\.\w[\w-]*)*\.(?:py|pyi|so|pyd|pyc)")
+
+
+class Place(NamedTuple):
+    """What all sessions of a gate have in common, as paths that the session sees."""
+
+    gate: Gate
+    python: Python
+    config: str
+    root: str
+    """pytest's root, as a path of the tree."""
+    names: Mapping[str, Sequence[str]]
+    """The modules and packages that each folder had before the agent."""
+    more: tuple[str, ...] = ()
+
+
+class Asked(NamedTuple):
+    """What one session is to do differently."""
+
+    args: tuple[str, ...]
+    only: tuple[str, ...] | None = None
+    ignored: tuple[str, ...] = ()
+    canary: Canary | None = None
+    nice: int = 0
+    time_s: float = 0.0
+
+
+class Session(NamedTuple):
+    """How a session ended. `fault` says why it gave no answer; then there are no cases."""
+
+    ended: process.Ended
+    cases: tuple[Case, ...] = ()
+    fault: str = ""
+    lasting: bool = True
+    conftest: str = ""
+    """A conftest that could not be imported: then nothing else was."""
+
+    @property
+    def code(self) -> int:
+        """The exit code; only where there is no fault."""
+        return self.ended.code or 0
+
+
+def run(
+    place: Place, scene: Scene, asked: Asked, tick: Callable[[], str | None] | None
+) -> Session:
+    """Run one session to its end, and read its report."""
+    report = os.path.join(scene.scratch, f"{os.urandom(12).hex()}.xml")
+    found = Located(_command(place.python), _path(scene), "")
+    launch = launch_of(place.gate, scene, found)
+    launch = replace(
+        launch,
+        stdin_bytes=_spec(place, scene, asked, report),
+        time_s=asked.time_s or launch.time_s,
+    )
+    ended = process.run(launch, tick=tick)
+    return _read(place, scene, ended, report)
+
+
+def _command(python: Python) -> tuple[str, ...]:
+    return (python.program, "-I", "-B", "-c", _runner())
+
+
+def _runner() -> str:
+    with open(os.path.join(os.path.dirname(__file__), "runner.py"), encoding="utf-8") as source:
+        return source.read()
+
+
+def _path(scene: Scene) -> str:
+    """PATH without what the agent could write to; what is pinned there is ours."""
+    entries = [entry for entry in scene.path.split(os.pathsep) if os.path.isabs(entry)]
+    jailed = choose(scene.isolation) is Isolation.JAIL
+    return os.pathsep.join(
+        entry
+        for entry in entries
+        if not inside(entry, scene.place) or (jailed and scene.tools.pin_of(entry))
+    )
+
+
+def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
+    sight = scene.sight
+    root = os.path.join(sight, place.root) if place.root else sight
+    given = place.gate.env.get("PYTHONPATH", "").split(os.pathsep)
+    python = place.python
+    # Where it was installed is not of the tree, even if it lies in it.
+    venv = os.path.dirname(os.path.dirname(python.program))
+    own = [entry for entry in (*python.sites, python.stdlib) if entry]
+    own += [venv] if venv != sight and venv.startswith(f"{sight}/") else []
+    spec = {
+        "args": [
+            *asked.args,
+            *place.more,
+            *_ours(place, root, report, scene),
+        ],
+        "paths": [os.path.join(scene.cwd, entry) for entry in given if entry],
+        "plugins": list(python.plugins),
+        "tree": sight,
+        "place": scene.place,
+        "own": own,
+        "names": place.names,
+        "only": None if asked.only is None else list(asked.only),
+        "ignored": [os.path.join(sight, path) for path in asked.ignored],
+        "canary": asked.canary.write(scene.scratch) if asked.canary else "",
+        "nice": asked.nice,
+    }
+    return msgspec.json.encode(spec)
+
+
+def _ours(place: Place, root: str, report: str, scene: Scene) -> list[str]:
+    """What is settled, whatever the settings and arguments say: the last word counts."""
+    words = [
+        *("-c", place.config),
+        f"--rootdir={root}",
+        f"--confcutdir={root}",
+        f"--junitxml={report}",
+        *("-o", "junit_family=xunit1", "-o", "junit_logging=no"),
+        *("-o", f"cache_dir={os.path.join(scene.scratch, 'cache')}"),
+        *("--maxfail=0", "--continue-on-collection-errors"),
+    ]
+    # Workers would start as plain interpreters, with the tree in front of everything.
+    return [*words, "-n0"] if "xdist" in place.python.plugins else words
+
+
+def _read(place: Place, scene: Scene, ended: process.Ended, report: str) -> Session:
+    timeout = place.gate.timeout
+    fault = trouble(ended, timeout)
+    if fault:
+        passing = ended.stopped == "time" or ended.signal is not None or ended.oom
+        return Session(ended, fault=fault, lasting=not passing)
+    text = text_of(ended.stdout.tail)
+    said = last_line(text)
+    if ended.code == NO_PYTEST:
+        return Session(ended, fault=f"the pinned interpreter has no pytest ({said}): install it")
+    if ended.code == _USAGE:
+        conftest = _CONFTEST.search(text)
+        if conftest:
+            return Session(ended, conftest=conftest[1], fault=said)
+        return Session(ended, fault=f"pytest could not start: {_error(text) or said}")
+    if ended.code == _INTERNAL:
+        return Session(ended, fault=f"pytest broke down: {said}")
+    document = read_regular(report, within=scene.scratch, limit=REPORT_BYTES)
+    if isinstance(document, Trouble):
+        why = f"exit {ended.code} without a usable report: it {document.reason}"
+        return Session(ended, fault=f"{why} ({said})" if said else why)
+    cases = read_junit(document.data, (scene.sight,))
+    if isinstance(cases, str):
+        return Session(ended, fault=f"pytest's report can't be used: {cases}")
+    return Session(ended, tuple(cases))
+
+
+def _error(text: str) -> str:
+    found = re.findall(r"^(?:ERROR|.*: error): (.*)$", text, re.MULTILINE)
+    return str(found[-1]) if found else ""
+
+
+def names_of(files: Sequence[str]) -> dict[str, list[str]]:
+    """The modules and packages of each folder, by what lies in it; `.` is the top."""
+    found: dict[str, set[str]] = {}
+    for path in files:
+        folder, name = os.path.split(path)
+        module = _MODULE.fullmatch(name)
+        if not module:
+            continue
+        found.setdefault(folder or ".", set()).add(module[1])
+        while folder:
+            folder, name = os.path.split(folder)
+            if name in found.setdefault(folder or ".", set()):
+                break
+            found[folder or "."].add(name)
+    return {folder: sorted(names) for folder, names in found.items()}
+
+
+def uses(place: Place, args: Sequence[str], option: str) -> bool:
+    """Whether a session has an option, by its arguments or by the settings."""
+    return has((*args, *place.more), option)

@@ -1,0 +1,98 @@
+"""Runs the corpus outside of the test suite, and writes the table of the documentation.
+
+python -m tests.attacks            all listed attacks, at all levels
+python -m tests.attacks --full     the generated ones, too (a quarter of an hour on two cores)
+python -m tests.attacks --twins    the honest twins and all repository shapes
+python -m tests.attacks --table    all listed attacks; puts the numbers into docs/assurance.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.attacks import drive, table
+from tests.attacks.corpus import Attack
+from tests.attacks.everything import CORPUS, everything, find
+from tests.attacks.ground import Estate
+from tests.attacks.shapes import SHAPES
+from tests.attacks.table import Row
+
+LEVELS = ("A1", "A2", "A3", "plain", "A4")
+_estate: list[Estate] = []
+
+
+def main(words: list[str]) -> int:
+    """The exit status is 0 when nothing got past a level that must hold, and no twin was red."""
+    asked = _parser().parse_args(words)
+    chosen = everything() if asked.full else CORPUS
+    names = [name for name in chosen if not asked.only or any(fnmatch.fnmatch(name, g) for g in asked.only)]
+    levels = tuple(asked.levels.split(","))
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+        jobs = [(name, asked.twins, levels) for name in names]
+        for row in _each(jobs, asked.jobs, folder):
+            rows.append(row)
+            print(row.line(), flush=True)
+    bad = [row for row in rows if row.wrong]
+    print(f"\n{len(rows)} played, {len(bad)} not as they must be")
+    for row in bad:
+        print(f"  {row.line()}")
+    print(table.summary(rows, levels))
+    if asked.table:
+        table.write(rows)
+    return 1 if bad else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks")
+    parser.add_argument("only", nargs="*", help="ids or globs of ids")
+    parser.add_argument("--full", action="store_true", help="the generated attacks, too")
+    parser.add_argument("--twins", action="store_true", help="the twins instead of the attacks")
+    parser.add_argument("--table", action="store_true", help="write the numbers into the documentation")
+    parser.add_argument("--levels", default=",".join(LEVELS))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    return parser
+
+
+def _each(jobs: Iterable[tuple[str, bool, tuple[str, ...]]], workers: int, folder: str) -> Iterator[Row]:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(workers, _begin, (folder,)) as pool:
+        yield from pool.imap(_play, list(jobs))
+
+
+def _begin(folder: str) -> None:
+    _estate.append(Estate(Path(folder) / str(os.getpid())))
+
+
+def _play(job: tuple[str, bool, tuple[str, ...]]) -> Row:
+    name, twin, levels = job
+    attack = find(name)
+    estate = _estate[0]
+    told = _told(estate, attack, "twin" if twin else "attack", levels)
+    fooled = {level: told.past(level) for level in told.found}
+    if "A1" in levels and not twin:
+        fooled["A1"] = drive.naive(estate.ground("one", SHAPES[attack.shape]), attack)
+    wrong = _wrong(attack, told, twin=twin)
+    return Row(attack.id, attack.how, fooled, wrong, told.reason, told.level, frozenset(attack.fools))
+
+
+def _told(estate: Estate, attack: Attack, part: str, levels: tuple[str, ...]) -> drive.Told:
+    ground = estate.ground("one", SHAPES[attack.shape])
+    return drive.run(estate, ground, attack, part, levels)
+
+
+def _wrong(attack: Attack, told: drive.Told, *, twin: bool) -> bool:
+    if twin:
+        return not told.green
+    return any(told.past(level) for level in ("A3", "plain", "A4") if level not in attack.fools and not (level == "plain" and "A3" in attack.fools))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""Runs an attack or a twin through the installed command, and says which gates it got past.
+
+One task has several gates, one for each level; every gate judges on its own, so a run tells about
+all of them. The level A1 is the naive check: the command in the workspace, after the agent.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.corpus import Attack
+from tests.attacks.ground import REPOSITORY, Estate, Ground
+
+SCRIPT = Path(sys.executable).with_name("truegreen")
+RUNNERS = {
+    "make": "make test",
+    "make-open": "make test",
+    "script": "./gate.sh",
+    "unittest": "python -m unittest",
+    "node": "node --test",
+    "npm": "npm test",
+    "plain": "python check.py",
+}
+PLAIN = "pytest -q"
+NOT_PROTECTED = {"make-open"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run said: its exit status, and what each gate found."""
+
+    status: int
+    found: dict[str, str]
+    level: str
+    reason: str
+    document: dict[str, Any] = field(repr=False)
+    text: str = field(repr=False, default="")
+
+    @property
+    def green(self) -> bool:
+        return self.status == 0
+
+    def past(self, gate: str) -> bool:
+        """Whether a gate was got past."""
+        return self.found.get(gate) == "passed"
+
+
+def agent(ground: Ground, name: str, part: str) -> Path:
+    """The script that a run starts: tiny, and outside of the workspace."""
+    place = ground.folder / "agent.py"
+    words = ", ".join(map(repr, (name, part, ground.shape.name)))
+    place.write_text(
+        f"import sys\nsys.path.insert(0, {str(REPOSITORY)!r})\nsys.dont_write_bytecode = True\n"
+        f"from tests.attacks.play import main\nmain({words})\n"
+    )
+    return place
+
+
+def gates_for(attack: Attack | None, ground: Ground, levels: tuple[str, ...]) -> dict[str, list[str]]:
+    """Level → the words that ask for its gate."""
+    shape = ground.shape
+    runner = attack.runner if attack else "pytest"
+    asked: dict[str, list[str]] = {}
+    if "A2" in levels:
+        own = RUNNERS.get(runner)
+        asked["A2"] = ["--gate", own] if own else ["--gate", "copy"]
+    if shape.pytest and "A3" in levels:
+        asked["A3"] = ["--gate", "short" if runner == "short" else "tests"]
+    if shape.pytest and "plain" in levels:
+        asked["plain"] = ["--gate", PLAIN]
+    if "src/shop/__main__.py" in shape.files and "A4" in levels:
+        asked["A4"] = ["--gate", "outside"]
+    return asked
+
+
+def run(
+    estate: Estate, ground: Ground, attack: Attack | None, part: str, levels: tuple[str, ...]
+) -> Told:
+    """`truegreen run` with the gates of these levels."""
+    asked = gates_for(attack, ground, levels)
+    assert asked, "no gate for this shape"
+    protect = [] if attack and attack.runner in NOT_PROTECTED else list(ground.shape.protect)
+    words = [
+        *("run", "--json", "--max-attempts", "1", "--before", "fail"),
+        *(word for gate in asked.values() for word in gate),
+        *(word for glob in (protect or ["tests/**"]) for word in ("--protect", glob)),
+        *("--", sys.executable, str(agent(ground, attack.id if attack else "fix", part))),
+    ]
+    done = subprocess.run(
+        [SCRIPT, *words],
+        capture_output=True,
+        check=False,
+        cwd=ground.work,
+        env=ground.environ,
+        stdin=subprocess.DEVNULL,
+        timeout=55,
+    )
+    text = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
+    assert "Traceback" not in done.stderr.decode(errors="replace"), text
+    return _told(done.returncode, text, asked)
+
+
+def _told(status: int, text: str, asked: dict[str, list[str]]) -> Told:
+    try:
+        task = json.loads(text)
+    except ValueError:
+        return Told(status, {}, "", text[-2000:], {}, text)
+    verdict = task.get("verdict") or {}
+    after = [f for f in verdict.get("findings", ()) if f["phase"] == "after" and f["kind"] != "claim"]
+    found = {level: finding["outcome"] for level, finding in zip(asked, after, strict=False)}
+    reason = verdict.get("reason") or str(task.get("error", ""))
+    return Told(status, found, verdict.get("level", ""), reason, task, text)
+
+
+def naive(ground: Ground, attack: Attack) -> bool:
+    """Whether the check in the workspace is fooled: the agent, then the command in a login shell."""
+    command = RUNNERS.get(attack.runner, ground.shape.command)
+    environ = {k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN"))}
+    path = environ["PATH"]
+    inner = f"{sys.executable} {agent(ground, attack.id, 'attack')} >/dev/null 2>&1; " \
+        f"PATH={path} exec timeout 10 bash -lc {json.dumps(command)} >/dev/null 2>&1"  # fmt: skip
+    bwrap = shutil.which("bwrap") or "bwrap"
+    # A room of its own, so that what an attack leaves running or kills is its own
+    words = [bwrap, "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid",
+             "--die-with-parent", "--chdir", str(ground.work), "sh", "-c", inner]  # fmt: skip
+    done = subprocess.run(words, env=environ, check=False, capture_output=True, timeout=40)
+    return done.returncode == 0

@@ -1,0 +1,160 @@
+"""Lays a shape down: workspace, home, store, and the tool chain that its tests run with.
+
+The tool chain is a small environment outside of every workspace, made from what is installed here;
+an attack on tools gets a copy of its own. Nothing that the user has is ever touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.attacks.shapes import Shape
+from tests.attacks.work import IMPORTABLE
+
+BASIC = ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments")
+PLUGINS = ("xdist", "execnet", "pytest_randomly", "hypothesis", "_hypothesis_pytestplugin.py",
+           "_hypothesis_globals.py", "pytest_timeout.py", "sortedcontainers", "_hypothesis_ftz_detector.py")  # fmt: skip
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One workspace with everything around it."""
+
+    folder: Path
+    shape: Shape
+    tools: Path
+    shared: Path
+
+    @property
+    def top(self) -> Path:
+        return self.folder / "top" / "work"
+
+    @property
+    def work(self) -> Path:
+        """Where the agent works: the top, or a folder below it."""
+        return self.top / self.shape.folder
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The user's environment; the state is shared, so that pinned tools are copied once."""
+        extra = [str(Path(found).parent) for found in [shutil.which(self.shape.needs or "sh")] if found]
+        inside = [str(self.work / ".venv/bin")] if self.shape.venv in {"inside", "editable"} else []
+        path = [*inside, str(self.tools / "bin"), *SYSTEM_PATH, *extra]
+        return {
+            "PATH": os.pathsep.join(dict.fromkeys(path)),
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(self.shared / "tmp"),
+            "XDG_STATE_HOME": str(self.shared / "state"),
+            "TRUEGREEN_STORE": f"sqlite://{self.folder}/store/truegreen.db",
+            "PYTHONPYCACHEPREFIX": str(self.shared / "compiled"),
+        }
+
+
+def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
+    """An environment with pytest, as small as it gets, byte code included."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    installed = Path(sysconfig.get_path("purelib"))
+    site = folder / IMPORTABLE
+    for name in packages:
+        for found in [installed / name, *installed.glob(f"{_project(name)}-*.dist-info")]:
+            if found.is_dir():
+                shutil.copytree(found, site / found.name, dirs_exist_ok=True)
+            elif found.exists():
+                shutil.copy(found, site)
+    script = folder / "bin" / "pytest"
+    script.write_text(f"#!{folder}/bin/python\nimport sys\n\nfrom pytest import console_main\n\nsys.exit(console_main())\n")
+    script.chmod(0o755)
+    subprocess.run([folder / "bin/python", "-m", "compileall", "-qq", site], check=False)
+    return folder
+
+
+def _project(name: str) -> str:
+    names = {"xdist": "pytest_xdist", "_hypothesis_pytestplugin.py": "hypothesis"}
+    return names.get(name, name.removesuffix(".py"))
+
+
+class Estate:
+    """Grounds that share prepared tools, one per test worker or command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("state", "tmp", "compiled", "templates", "grounds"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._templates: dict[str, Path] = {}
+
+    def tools(self, shape: Shape) -> Path:
+        """The tool chain of a shape; made once."""
+        name = "full" if shape.plugins else "basic"
+        place = self.folder / f"tools-{name}"
+        if not place.exists():
+            make_tools(place, (*BASIC, *PLUGINS) if shape.plugins else BASIC)
+        return place
+
+    def _template(self, shape: Shape) -> Path:
+        if shape.name not in self._templates:
+            place = self.folder / "templates" / shape.name
+            if not place.exists():
+                _lay(place, shape, self.folder)
+            self._templates[shape.name] = place
+        return self._templates[shape.name]
+
+    def ground(self, name: str, shape: Shape) -> Ground:
+        """A fresh workspace."""
+        folder = self.folder / "grounds" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        for each in ("top", "home", "store"):
+            (folder / each).mkdir(parents=True)
+        shutil.copytree(self._template(shape), folder / "top" / "work", symlinks=True)
+        tools = self.tools(shape)
+        if shape.venv == "own":
+            tools = make_tools(folder / "tools")
+        ground = Ground(folder, shape, tools, self.folder)
+        if shape.venv in {"inside", "editable"}:
+            made = make_tools(ground.work / ".venv")
+            if shape.venv == "editable":
+                (made / IMPORTABLE / "_shop.pth").write_text(f"{ground.work}/src\n")
+        return ground
+
+
+def _lay(place: Path, shape: Shape, shared: Path) -> None:
+    terms = {f"{shape.folder}/truegreen.toml".lstrip("/"): terms_of(shape, shared)}
+    for path, text in {**shape.files, **terms}.items():
+        target = place / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(0o755 if path.endswith(".sh") else 0o644)
+    if shape.git:
+        mine = "git -c user.name=t -c user.email=t@example.org"
+        commit = f"git init -q -b main . && git add -A && {mine} commit -qm first"
+        subprocess.run(["sh", "-c", commit], cwd=place, check=True)
+
+
+def terms_of(shape: Shape, shared: Path) -> str:
+    """The gates of a shape: `copy` is a plain command, `tests` the built-in runner."""
+    protect = ", ".join(f'"{glob}"' for glob in shape.protect)
+    common = f'protect = [{protect}]\nbefore = "fail"\n'
+    words = ", ".join(f'"{word}"' for word in shape.command.split())
+    said = f"[gates.copy]\nkind = \"run\"\ncommand = [{words}]\n{common}"
+    if shape.pytest:
+        said += f'\n[gates.tests]\nkind = "pytest"\n{common}'
+        said += f'\n[gates.short]\nkind = "pytest"\ntimeout = "3s"\n{common}'
+    if "src/shop/__main__.py" in shape.files:
+        said += (
+            f'\n[gates.outside]\nkind = "held_out"\ncommand = ["python", "-m", "shop"]\n'
+            f'data = "{shared}/held-out"\nenv = {{ PYTHONPATH = "src" }}\n{common}'
+        )
+    return said
