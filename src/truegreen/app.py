@@ -64,7 +64,13 @@ def place_of(config: Config) -> Place:
 
     file = store_file(config)
     store = [f"{file}{end}" for end in _NEIGHBOURS] if file else [anchor_path(config)]
-    return Place(config.state_dir, (config.state_dir, *store), os.environ, _program())
+    hidden = (config.state_dir, *store)
+    return Place(config.state_dir, hidden, os.environ, _program(), held_of(config))
+
+
+def held_of(config: Config) -> str:
+    """Where the cases of held-out gates are kept."""
+    return paths.join(config.state_dir, "held")
 
 
 _NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".anchor")

@@ -29,6 +29,7 @@ from truegreen.work import verify
 from truegreen.work.agents import Adapter, Ending, Expectation, Reader, Reading, adapter_of
 from truegreen.work.claims import Rejected, read_claim_file, statements_of
 from truegreen.work.exits import Declared, exit_of
+from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Profile, choose
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
@@ -75,7 +76,9 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
         workspace = ground.workspace(place)
         base = ground.snapshot(workspace)
     else:
-        ground, workspace, base = first_ground(place, contract, dossier.task.id)
+        ground, workspace, base = first_ground(place, contract, dossier.task.id, watch.phase)
+        for note in ground.tools.notes:
+            watch.warn(note)
         for glob in uncovered(contract, workspace, base):
             watch.warn(f"--protect {glob}: nothing of that name is there now")
     return Prepared(
@@ -284,7 +287,7 @@ class Attempt:
         home = self._files.private_home() if contract.home is Home.PRIVATE else ""
         return Profile(
             writable=contract.writable,
-            hidden=self._place.hidden,
+            hidden=(*self._place.hidden, *data_paths(contract.gates)),
             bound=(self._files.inside, *([home] if home else [])),
             network=contract.network,
             private_home=home,

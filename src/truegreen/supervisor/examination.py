@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from truegreen.contract import Contract
+from truegreen.contract import Contract, Isolation
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import FindingOutcome, Level
@@ -27,7 +27,10 @@ from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.claims import CONFIRMED, CONTRADICTED, UNVERIFIABLE, checked_statements
+from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.gates.rooms import Site, remove
+from truegreen.work.jail import choose
+from truegreen.work.toolchain.keeping import checked
 from truegreen.work.workspace import Snapshot, Workspace
 
 CLAIM = "claim"
@@ -72,16 +75,27 @@ def site_of(
             path=place.environ.get("PATH", os.defpath),
             contract_digest=subject.contract_digest,
             baselines=place.baselines,
+            tools=checked(subject.ground.tools),
             run=run,
             judged=subject.judged,
             remotes=subject.ground.remotes,
-            hidden=place.hidden,
+            hidden=(*place.hidden, *data_paths(subject.contract.gates)),
+            held=place.held,
+            exposed=_exposed(subject.contract),
             logs=logs,
             unconfirmed=subject.unconfirmed,
             tick=tick,
         )
     finally:
         remove(scratch)
+
+
+def _exposed(contract: Contract) -> str:
+    """Why the agent could have read what is held out."""
+    isolation = choose(contract.isolation)
+    if isolation is Isolation.JAIL:
+        return ""
+    return f"the agent ran without a jail ({isolation}), so it could have read the held-out cases"
 
 
 def examine(

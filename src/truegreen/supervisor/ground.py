@@ -6,6 +6,8 @@ against what, is settled before the first one starts, and every later attempt st
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from os import path as paths
 from typing import Any
 
@@ -15,6 +17,8 @@ from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
 from truegreen.record.ledger import Dossier
 from truegreen.supervisor.place import Place
+from truegreen.work.toolchain import Toolchain
+from truegreen.work.toolchain.taking import Base, take
 from truegreen.work.workspace import Globs, Snapshot, Workspace, top_of
 
 FACT = "ground"
@@ -22,12 +26,16 @@ _GLOB = str.maketrans({mark: f"\\{mark}" for mark in "\\*?["})
 
 
 class Ground(msgspec.Struct, frozen=True):
-    """Where the work tree begins, where in it the agent works, its base, and where it may push."""
+    """Where the work tree begins, where in it the agent works, its base, and where it may push.
+
+    And the tools that its checks run with.
+    """
 
     top: str
     folder: str
     base: str
     remotes: dict[str, str]
+    tools: Toolchain = Toolchain()
 
     def workspace(self, place: Place) -> Workspace:
         """The work tree, wherever the agent has moved its repository since."""
@@ -58,15 +66,32 @@ class Ground(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(contract, gates=gates)
 
 
-def first_ground(place: Place, contract: Contract, task: str) -> tuple[Ground, Workspace, Snapshot]:
-    """Take the ground before a task's first attempt."""
+def first_ground(
+    place: Place,
+    contract: Contract,
+    task: str,
+    phase: Callable[[str, str], None] = lambda _, __: None,
+) -> tuple[Ground, Workspace, Snapshot]:
+    """Take the ground before a task's first attempt; `phase` hears what takes a while."""
     top = top_of(contract.cwd)
     workspace = Workspace(top, place.mirrors, leave_out=(place.state_dir,))
     base = workspace.base(task)
     folder = paths.relpath(paths.realpath(contract.cwd), workspace.root)
     if folder.startswith(".."):
         raise InvalidInput(f"{contract.cwd} does not lie in its own work tree {workspace.root}")
-    ground = Ground(workspace.root, "" if folder == "." else folder, base.id, workspace.remotes())
+    folder = "" if folder == "." else folder
+    tools = take(
+        contract,
+        root=workspace.root,
+        folder=folder,
+        path=place.environ.get("PATH", os.defpath),
+        environ=place.environ,
+        store=place.tools,
+        base=Base(lambda: workspace.paths(base), plain=base.kind != "git"),
+        hidden=place.hidden,
+        told=lambda path: phase("tools", path),
+    )
+    ground = Ground(workspace.root, folder, base.id, workspace.remotes(), tools)
     return ground, workspace, base
 
 

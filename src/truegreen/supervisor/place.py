@@ -27,6 +27,8 @@ class Place(NamedTuple):
     environ: Mapping[str, str]
     program: str = "truegreen"
     """This program, as an agent can call it."""
+    held: str = ""
+    """Where held-out cases are kept; one folder, wherever the rest of the state is for now."""
 
     @property
     def mirrors(self) -> str:
@@ -37,6 +39,11 @@ class Place(NamedTuple):
     def rooms(self) -> str:
         """Where gates get their clean copies, a folder for each run."""
         return paths.join(self.state_dir, "rooms")
+
+    @property
+    def tools(self) -> str:
+        """Copies of what gates run with."""
+        return paths.join(self.state_dir, "tools")
 
     @property
     def baselines(self) -> str:

@@ -24,9 +24,16 @@ _TCP = 1 << 0 | 1 << 1
 _SCOPES = 1 << 0 | 1 << 1
 _WITH_TRUNCATE, _WITH_TCP, _WITH_SCOPES = 3, 4, 6
 CAPABILITIES = {
-    **{"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_MODULE": 16, "CAP_SYS_RAWIO": 17, "CAP_SYS_PTRACE": 19},
-    **{"CAP_SYS_ADMIN": 21, "CAP_SYS_BOOT": 22, "CAP_SYS_TIME": 25, "CAP_MKNOD": 27},
-    **{"CAP_PERFMON": 38, "CAP_BPF": 39},
+    "CAP_DAC_READ_SEARCH": 2,
+    "CAP_SYS_MODULE": 16,
+    "CAP_SYS_RAWIO": 17,
+    "CAP_SYS_PTRACE": 19,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_SYS_BOOT": 22,
+    "CAP_SYS_TIME": 25,
+    "CAP_MKNOD": 27,
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
 }
 """What root loses behind a fence, as in a jail: some of it would let him look over the fence."""
 _HARMLESS = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")

@@ -101,7 +101,7 @@ def run(
         return structs.replace(
             ended,
             oom=ended.signal == _SIGKILL and not ended.stopped and _ran_out(kills),
-            disk_full=ended.stopped == "disk" or any(pump.trouble for pump in pumps),
+            disk_full=watch.disk_full or any(pump.trouble for pump in pumps),
             confirmed=confirmed,
             seconds=time.monotonic() - begun,
             stdout=outputs[0],

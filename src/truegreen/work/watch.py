@@ -94,9 +94,9 @@ class Room:
         if now < self._next:
             return ""
         self._next = now + ROOM_SECONDS
-        free = {folder: _free(folder) for folder in self._folders}
-        if self._spare and min(free.values()) < self._spare:
+        if self.scarce():
             return "disk"
+        free = {folder: _free(folder) for folder in self._folders}
         lost = max(self._free[folder] - free[folder] for folder in self._folders)
         if not self._most or lost <= self._most or now < self._next_count:
             return ""
@@ -104,6 +104,10 @@ class Room:
         after = time.monotonic()
         self._next_count = after + 9 * (after - now)
         return "room" if full else ""
+
+    def scarce(self) -> bool:
+        """Whether a file system has less left than it must keep."""
+        return any(_free(folder) < self._spare for folder in self._folders)
 
 
 def _free(folder: str) -> float:
@@ -129,6 +133,7 @@ class Watch:
         begun: float,
     ) -> None:
         self.stopped = ""
+        self.disk_full = False
         self._child = child
         self._launch = launch
         self._streams = streams
@@ -166,6 +171,7 @@ class Watch:
             gone = self._child.gone()
         for handle in list(self._streams):
             self._drain(handle)
+        self.disk_full = self._room.scarce()  # what filled it in no time has ended by itself
         return gone
 
     def _turn(self) -> None:

@@ -93,7 +93,8 @@ def test_a_module_that_stands_in_for_a_test_runner_is_worth_a1(tmp_path):
     assert (found.outcome, found.level) == (PASSED, Level.A1)
 
 
-def test_a_changed_makefile_is_restored_and_an_added_one_is_worth_a1(tmp_path):
+@pytest.mark.criterion("E05")
+def test_a_makefile_is_restored_and_one_that_stands_in_for_it_is_taken_away(tmp_path):
     if shutil.which("make") is None:
         missing("make")
     tree = Tree(tmp_path, {"Makefile": "test:\n\t@echo honest; exit 1\n"})
@@ -101,8 +102,30 @@ def test_a_changed_makefile_is_restored_and_an_added_one_is_worth_a1(tmp_path):
     assert tree.ask(run_gate("make", "test")).outcome is FAILED
     tree.write({"GNUmakefile": "test:\n\t@echo forged\n"})
     found = tree.ask(run_gate("make", "test"))
+    assert found.outcome is FAILED
+    assert "GNUmakefile (added)" in found.reason
+
+
+def test_a_makefile_that_the_agent_was_to_write_is_worth_a1(tmp_path):
+    if shutil.which("make") is None:
+        missing("make")
+    tree = Tree(tmp_path, {"a": ""}).write({"Makefile": "test:\n\t@echo done\n"})
+    found = tree.ask(run_gate("make", "test"))
     assert (found.outcome, found.level) == (PASSED, Level.A1)
-    assert "GNUmakefile is its own file" in found.evidence["doubt"]
+    assert "Makefile is its own file" in found.evidence["doubt"]
+
+
+@pytest.mark.parametrize(
+    "name", ["conftest.py", "sitecustomize.py", "json.py", "src/unittest/__init__.py", "tox.ini"]
+)
+def test_what_an_unknown_program_may_obey_unasked_is_worth_a1(tmp_path, name):
+    tree = Tree(tmp_path, {"check.sh": "#!/bin/sh\necho fine\n"})
+    assert tree.ask(run_gate("./check.sh")).level is Level.A2
+    tree.write({name: "x = 1\n"})
+    found = tree.ask(run_gate("./check.sh"))
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert name in found.evidence["doubt"]
+    assert tree.ask(gate_of(f"grep -q x {name}")).level is Level.A2
 
 
 def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp_path):

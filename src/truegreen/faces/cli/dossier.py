@@ -108,6 +108,9 @@ def _draw_findings(paper: Paper, document: Document) -> None:
     level = f", level {verdict['level']}" if verdict["level"] else ""
     digest = f", on {verdict['digest']}" if verdict["digest"] else ""
     paper.heading(Ink("Findings", "bold"), f"  verdict {verdict['outcome']}{level}{digest}")
+    if verdict["unproven"]:
+        words = f"  {verdict['level']} does not prove {verdict['unproven']}"
+        paper.say(Ink(words, "dim"))
     if not verdict["findings"]:
         paper.say("  none: no check has answered")
         return
@@ -116,6 +119,50 @@ def _draw_findings(paper: Paper, document: Document) -> None:
         *(Column("TOOK", right=True), Column("WHAT IT FOUND", grows=True)),
     ]
     paper.table(columns, [_finding_row(found) for found in verdict["findings"]], indent=2)
+    after = [found for found in verdict["findings"] if found["phase"] == "after"]
+    for found in after:
+        _draw_evidence(paper, found)
+    _draw_tampering(paper, after)
+
+
+def _draw_evidence(paper: Paper, found: dict[str, Any]) -> None:
+    """What kept a finding from a higher level, and what was not counted."""
+    told = found["evidence"]
+    for why in told.get("short", ()):
+        paper.say(Ink(f"  {found['check']}: no more than {found['level']}: {why}", "dim"))
+    added = told.get("added")
+    if added:
+        counts = ", ".join(f"{number} {word}" for word, number in added.items() if number)
+        paper.say(f"  {found['check']}: tests that the agent added, not counted: {counts}")
+
+
+def _draw_tampering(paper: Paper, findings: Sequence[dict[str, Any]]) -> None:
+    """What the agent did to protected files, once for all the gates that protect the same."""
+    diffs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for found in findings:
+        told = found["evidence"]
+        if told.get("tampered"):
+            what = _TAMPERING.get(told.get("tampering", ""), "")
+            diffs.setdefault((what, tuple(_diff_lines(told))), []).append(found["check"])
+    for (what, lines), checks in diffs.items():
+        words = f"  {', '.join(checks)}: protected files that the agent changed{what}"
+        paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))
+        for line in lines:
+            paper.say(f"    {line}")
+
+
+_TAMPERING = {
+    "restore": ", and that the check saw as they were before",
+    "allow": ", which the gate allows",
+}
+_DIFF_LINES = 40
+
+
+def _diff_lines(told: dict[str, Any]) -> list[str]:
+    lines = str(told.get("tampered_diff", "")).splitlines() or list(told["tampered"])
+    more = len(lines) - _DIFF_LINES
+    rest = [f"… {more} more lines: truegreen show --json"] if more > 0 else []
+    return [*lines[:_DIFF_LINES], *rest]
 
 
 def _finding_row(found: dict[str, Any]) -> Row:
@@ -123,6 +170,7 @@ def _finding_row(found: dict[str, Any]) -> Row:
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items())
     score = f"score {found['score']:.2f}" if found["score"] is not None else ""
     said = [found["reason"], counts, score, f"by {found['judge']}", found["isolation"]]
+    said += [found["evidence"].get("effect", "").replace("_", " ")]
     said += [] if found["binding"] else ["not binding"]
     words = " · ".join(part for part in said if part)
     answer = [name, outcome(found["outcome"]), found["before"] or "-", found["level"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from truegreen.assurance import unproven
 from truegreen.faces.axes import axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
@@ -68,6 +69,9 @@ def draw(paper: Paper, dossier: Dossier) -> None:
     if dossier.task.status is not TaskStatus.SUCCEEDED:
         for step in next_steps(dossier.task):
             paper.say(Ink(f"      {step}", "dim"))
+    run = dossier.runs[-1] if dossier.runs else None
+    if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
+        paper.say(Ink(f"      {run.level} does not prove {unproven(run.level)}", "dim"))
     both = axes(dossier)
     room = max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
     for axis in both:

@@ -9,9 +9,10 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from truegreen.app import operator, place_of
+from truegreen.app import held_of, operator, place_of
 from truegreen.config import Config
-from truegreen.contract import Before, Contract, Isolation, make_contract
+from truegreen.contract import Before, Contract, Gate, GateKind, Isolation, make_contract
+from truegreen.contract.reading import at
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.frame import F, Frame, Word, command, nearest
 from truegreen.faces.cli.outcome import tell
@@ -23,10 +24,11 @@ from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
 from truegreen.work.agents import adapter_of
 from truegreen.work.gates import KINDS, not_yet
+from truegreen.work.gates.held_cases import frozen
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose, find_program
 from truegreen.work.process import spawn_detached
-from truegreen.work.workspace import Globs
+from truegreen.work.workspace import Globs, top_of
 
 _CONTRACT_OPTIONS = [
     click.option(
@@ -209,7 +211,8 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
         raise click.UsageError(_NOTHING)
     adapter_of(contract.adapter, contract.command)
     _check_gates(contract, config)
-    return replace(contract, pass_env=(*contract.pass_env, *more_env))
+    gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
+    return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
 
 
 _NOTHING = "There is nothing to run: give a command after --, or --agent or --task NAME."
@@ -229,6 +232,17 @@ def _check_gates(contract: Contract, config: Config) -> None:
             if near:
                 message = f"no gate {gate.command[0]!r}; did you mean {' or '.join(near)}?"
                 raise InvalidInput(message, allowed=tuple(known))
+
+
+def keep_cases(gate: Gate, cwd: str, config: Config) -> Gate:
+    """A gate with its held-out cases read and kept: what they say later does not count."""
+    if gate.kind is not GateKind.HELD_OUT:
+        return gate
+    here = os.path.dirname(os.path.abspath(config.file)) if config.file else os.getcwd()
+    try:
+        return frozen(gate, here=here, top=top_of(cwd), kept=held_of(config))
+    except InvalidInput as error:
+        raise at(f"gates.{gate.name}", error) from None
 
 
 def _template_cwd(config: Config, template: str) -> str:

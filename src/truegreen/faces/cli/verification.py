@@ -26,6 +26,7 @@ from truegreen.faces.cli.outcome import (
 )
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row
 from truegreen.faces.cli.progress import shown, tail
+from truegreen.faces.cli.run import keep_cases
 from truegreen.faces.documents import check_document
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
@@ -129,7 +130,8 @@ def _contract(config: Config, cwd: str, gate: Gate) -> Contract:
     folder = os.path.abspath(cwd)
     if not os.path.isdir(folder):
         raise InvalidInput(f"--cwd: {folder} is not a folder", path="cwd")
-    return replace(make_contract(config.contents, title="gate", cwd=folder), gates=(gate,))
+    asked = keep_cases(gate, folder, config)
+    return replace(make_contract(config.contents, title="gate", cwd=folder), gates=(asked,))
 
 
 def _gate(config: Config, name: str) -> Gate:
@@ -166,7 +168,9 @@ def _judged(proof: Proof) -> tuple[int, str]:
     """Whether it is a gate, and what the trials say about it."""
     if proof.refused:
         passed = next(
-            t for t in proof.trials if t.finding.outcome is FindingOutcome.PASSED and not t.held
+            t
+            for t in proof.trials
+            if t.finding.outcome is FindingOutcome.PASSED and t.held is False
         )
         return FAILED, f"no gate: it passed on a tree without the work ({passed.name})"
     if proof.goes_green is False:

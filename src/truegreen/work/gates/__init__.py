@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from truegreen.contract import Gate, GateKind
 from truegreen.errors import IsolationUnavailable, Unavailable
-from truegreen.work.gates import diff, exists, git, http, json, run
+from truegreen.work.gates import diff, exists, git, held_out, http, json, junit, run, tap
+from truegreen.work.gates.python_tests import gate as python_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.gates.spoken import gate_of, gates_of
 
@@ -31,10 +32,10 @@ KINDS: dict[GateKind, Callable[[Gate, Scene], Answer]] = {
     GateKind.DIFF: diff.check,
     GateKind.GIT: git.check,
     GateKind.HTTP: http.check,
-    GateKind.PYTEST: not_yet,
-    GateKind.JUNIT: not_yet,
-    GateKind.TAP: not_yet,
-    GateKind.HELD_OUT: not_yet,
+    GateKind.PYTEST: python_tests.check,
+    GateKind.JUNIT: junit.check,
+    GateKind.TAP: tap.check,
+    GateKind.HELD_OUT: held_out.check,
 }
 
 

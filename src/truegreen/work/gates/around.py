@@ -93,6 +93,11 @@ def needed(words: Sequence[str], code: int, text: str, scene: Scene) -> str:
             " does not need git"
         )
     for path in (*_named(commands), *_missed(tail), *_installed(tail, scene)):
+        if later := _came_later(path, scene):
+            return (
+                f"needs {later}, which was not there before the agent: checks run with the tools"
+                " from before; install it beforehand and open a new task"
+            )
         if lacking := _left_out(path, scene):
             return f"needs {lacking}, which git ignores: it is not in the clean copy; {_INSTALL}"
     return ""
@@ -102,6 +107,8 @@ def _named(commands: list[list[str]]) -> Iterator[str]:
     """Paths in the command; a bare word is one only for programs that read files."""
     for command in commands:
         reads = base_of(command[0]) in READERS
+        if "/" in command[0]:
+            yield command[0]
         for word in command[1:]:
             if not word.startswith("-") and (reads or "/" in word):
                 yield word
@@ -136,13 +143,31 @@ def _installed(tail: str, scene: Scene) -> Iterator[str]:
 _PROGRAMS = ("node_modules/.bin", ".venv/bin", "venv/bin")
 
 
+def _standing(path: str, scene: Scene) -> Iterator[str]:
+    """A path as seen from the top of the workspace, where something is there."""
+    tops = (scene.root, scene.place)
+    top = next((top for top in tops if path.startswith(f"{top}/")), scene.root)
+    inside = os.path.relpath(path, top) if os.path.isabs(path) else path
+    for folder in dict.fromkeys((scene.folder, "")):
+        placed = os.path.normpath(os.path.join(folder, inside))
+        if not placed.startswith("..") and placed != "." and _stands(scene.place, placed):
+            yield placed
+
+
+def _came_later(path: str, scene: Scene) -> str:
+    """What the workspace has by now in a folder of tools, and our copy of that has not."""
+    for placed in _standing(path, scene):
+        copy = scene.tools.copy_of(os.path.join(scene.place, placed))
+        if copy and not os.path.lexists(copy):
+            return placed
+    return ""
+
+
 def _left_out(path: str, scene: Scene) -> str:
     """The part of a path that lies in the workspace and was not taken; empty if there is none."""
     known = {change.path for change in scene.changes}
-    for folder in dict.fromkeys((scene.folder, "")):
-        inside = os.path.relpath(path, scene.root) if os.path.isabs(path) else path
-        placed = os.path.normpath(os.path.join(folder, inside))
-        if placed.startswith("..") or placed == "." or not _stands(scene.place, placed):
+    for placed in _standing(path, scene):
+        if scene.tools.pin_of(os.path.join(scene.place, placed)):
             continue
         parts = placed.split("/")
         for n in range(1, len(parts) + 1):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from truegreen.contract import Gate
+from truegreen.model import Level
 from truegreen.work import process
 from truegreen.work.gates.output import last_line, one_line, text_of
 from truegreen.work.gates.probe import REFUSED, Probe, Response, Target, free_port, target_of
@@ -24,6 +27,7 @@ from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 
 _ANSWERED = "answered"
 _TICK_S = 0.05
+_NOT_OURS = "the server was not started from the clean copy: nobody knows which code answered"
 
 
 def check(gate: Gate, scene: Scene) -> Answer:
@@ -50,7 +54,8 @@ def _asked(gate: Gate, scene: Scene, target: Target) -> Answer:
                 return gate_error(f"stopped ({word})")
     finally:
         probe.stop()
-    return _judged(gate, target, probe.response)
+    answer = _judged(gate, target, probe.response)
+    return replace(answer, evidence={**answer.evidence, "short": [_NOT_OURS]})
 
 
 def _filled(text: str, port: int) -> str:
@@ -76,7 +81,9 @@ def _served(gate: Gate, scene: Scene, target: Target, port: int) -> Answer:
     finally:
         probe.stop()
     answer = _of_server(gate, target, probe, ended)
-    return with_evidence(answer, words, found, ended, scene)
+    answer = with_evidence(answer, words, found, ended, scene)
+    # Whatever the server did to itself, it was judged by a process that it can't reach.
+    return answer if "doubt" in answer.evidence else replace(answer, level=Level.A4)
 
 
 def _of_server(gate: Gate, target: Target, probe: Probe, ended: process.Ended) -> Answer:

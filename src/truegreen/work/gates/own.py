@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os.path
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from truegreen.work.gates.spoken import (
     ANYWHERE,
     SHELLS,
     base_of,
+    commands_of,
     is_python,
     modules_of,
     runner_of,
@@ -91,26 +93,40 @@ class Own(NamedTuple):
     """They would be run instead of something outside of the tree, if the agent added them."""
     suspects: tuple[str, ...] = ()
     """Run by the check if they are programs."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Files of which a program takes the first that it finds, so that one can stand in another."""
 
     def among(self, paths: Iterable[str]) -> list[str]:
         """Those of the paths that are files of the check."""
         return [path for path in paths if means(self.files, path)]
 
+    def stand_ins(self, added: Iterable[str], before: Iterable[str]) -> list[str]:
+        """Added files that would be run instead of one that was there before, as GNUmakefile is."""
+        fresh = [(path, group) for path in added for group in self.groups if means(group, path)]
+        known = list(before) if fresh else []
+        return [path for path, group in fresh if any(means(group, old) for old in known)]
+
 
 def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
     """What a command line runs; `roots` are folders where Python looks for modules besides."""
     files, intruders, suspects = list[str](), list[str](), list[str]()
+    groups = list[tuple[str, ...]]()
     if "/" in words[0]:
         files += _placed((folder,), [words[0]])
     for folders, command in steps_of(words, (folder,)):
         files += _placed(folders, _run_by(command))
-        files += _placed(_guided(folders, command), _guides(command))
+        groups.append(tuple(_placed(_guided(folders, command), _guides(command))))
         for module in modules_of(command) if is_python(command) else ():
-            known = intruders if module in _TOOLS else files
-            known += _placed(_importable(folders, roots), _files_of(module))
+            found = tuple(_placed(_importable(folders, roots), _files_of(module)))
+            if module in _TOOLS:
+                intruders += found
+            else:
+                groups.append(found)
         if base_of(command[0]) not in READERS and runner_of(command) is None:
             suspects += _placed(folders, command[1:])
-    return Own(*(tuple(dict.fromkeys(paths)) for paths in (files, intruders, suspects)))
+    files += [path for group in groups for path in group]
+    once = (tuple(dict.fromkeys(paths)) for paths in (files, intruders, suspects))
+    return Own(*once, groups=tuple(filter(None, groups)))
 
 
 def means(paths: Iterable[str], path: str) -> bool:
@@ -121,11 +137,28 @@ def means(paths: Iterable[str], path: str) -> bool:
 
 
 def deciding(words: Sequence[str], paths: Iterable[str]) -> str:
-    """The first of the paths that tells pytest what to run; empty if pytest is not run."""
-    runner = runner_of(words)
-    if runner is None or runner.name != "pytest":
+    """The first of the paths that tells a program of the check what to do, unasked.
+
+    Which one runs is not known of a script or a Makefile: it may well be pytest.
+    """
+    if not words or all(base_of(command[0]) in READERS for command in commands_of(words)):
         return ""
-    return next((path for path in paths if os.path.basename(path) in _PYTEST_SETTINGS), "")
+    runner = runner_of(words)
+    names = set(_START_UP)
+    if runner is None or runner.name in {"", "pytest"}:
+        names |= _PYTEST_SETTINGS
+    shadows = _SHADOWS if runner is None or runner.name in {"", "pytest", "unittest"} else ()
+    return next((p for p in paths if os.path.basename(p) in names or p in shadows), "")
+
+
+_START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
+_SHADOWS = frozenset(
+    f"{root}{name}{end}"
+    for name in sys.stdlib_module_names
+    for root in ("", "src/")
+    for end in (".py", "/__init__.py")
+)
+"""Modules of the tree that Python would take for its own."""
 
 
 _TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")

@@ -28,6 +28,8 @@ from truegreen.work.workspace import Change, Snapshot, Workspace
 from truegreen.work.workspace.globs import Globs
 
 _WITHOUT_COPY = frozenset({GateKind.DIFF, GateKind.GIT})
+_UNDER_TEST = frozenset({GateKind.HTTP, GateKind.HELD_OUT})
+"""Kinds whose command is the work and not the check: it is judged from outside."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,10 @@ class Site(Struct, frozen=True, kw_only=True):
     protect: tuple[str, ...] = ()
     isolation: Isolation = Isolation.AUTO
     hidden: tuple[str, ...] = ()
+    held: str = ""
+    """Where held-out cases are kept, by their digest."""
+    exposed: str = ""
+    """Why the agent could have seen what is held out; empty if it could not."""
     logs: str = ""
     """A folder for the gates' whole output; without it only the tail is kept."""
     unconfirmed: bool = False
@@ -105,6 +111,9 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
     changed = {change.path: change.how for change in changes}
     altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
     altered = [path for path in altered if not _only_adds(site, path)]
+    added = [path for path, how in changed.items() if how == "added"]
+    if own.groups and added:
+        altered += own.stand_ins(added, site.workspace.paths(site.base))
     given = (*gate.protect, *site.protect)
     protect = tuple(dict.fromkeys((*given, *map(_exactly, altered))))
     globs = Globs(protect)
@@ -190,6 +199,8 @@ def _scene(
         remotes=site.remotes,
         isolation=site.isolation,
         hidden=site.hidden,
+        held=site.held,
+        exposed=site.exposed,
         run=site.run,
         log=os.path.join(site.logs, name) if site.logs else "",
         doubt=doubt,
@@ -220,7 +231,8 @@ def _exactly(path: str) -> str:
 def own_files(gate: Gate, folder: str) -> Own:
     """The files of the tree that the check itself consists of."""
     roots = [each for each in gate.env.get("PYTHONPATH", "").split(os.pathsep) if each]
-    own = own_of(gate.command, folder, roots) if gate.command else Own()
+    checks = gate.command and gate.kind not in _UNDER_TEST
+    own = own_of(gate.command, folder, roots) if checks else Own()
     if gate.schema and not os.path.isabs(gate.schema):
         return own._replace(files=(*own.files, os.path.normpath(gate.schema)))
     return own
@@ -247,10 +259,11 @@ def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], 
     theirs = [path for path in added if means((*own.files, *own.intruders), path)]
     theirs += own.among(there)
     theirs += [path for path in there if means(own.suspects, path) and _runs(root, path)]
-    theirs += filter(None, [_led_to(own, changed, root), deciding(gate.command, kept)])
+    words = () if gate.kind in _UNDER_TEST else gate.command
+    theirs += filter(None, [_led_to(own, changed, root), deciding(words, kept)])
     if theirs:
         return f"the agent could have changed the check: {theirs[0]} is its own file"
-    tests = rewritten(gate.command, kept)
+    tests = rewritten(words, kept)
     return f"the agent changed {tests}, which nothing protects" if tests else ""
 
 

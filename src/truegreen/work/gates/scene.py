@@ -38,6 +38,10 @@ class Scene(Struct, frozen=True, kw_only=True):
     remotes: dict[str, str] = {}
     isolation: Isolation = Isolation.AUTO
     hidden: tuple[str, ...] = ()
+    held: str = ""
+    """Where held-out cases are kept, by their digest."""
+    exposed: str = ""
+    """Why the agent could have seen what is held out; empty if it could not."""
     run: str = ""
     log: str = ""
     tick: Callable[[], str | None] | None = None

@@ -49,6 +49,8 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     pythons: dict[str, Python] = {}
     programs: dict[str, str] = {}
     digest: str = ""
+    missing: dict[str, str] = {}
+    """By a gate's word for Python: why there is none, and what to do."""
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     """Why nothing may run with it any more."""

@@ -37,6 +37,8 @@ _DAY = 86_400
 _TRIES = 3
 _TICK_NS = 20_000_000
 """Two changes within it can bear the same time."""
+_SHUT = 0o555
+"""Others may read what a copy holds; nobody writes in it."""
 _TREE = "tree"
 _SEEN = "seen"
 
@@ -218,7 +220,7 @@ class Store:
                         continue
             known[entry.path] = (stamp, hashed)
         for folder in reversed(folders):
-            os.chmod(folder, 0o555)  # noqa: S103 - others may read tools, and nobody may write
+            os.chmod(folder, _SHUT)
         return known
 
     # -- tidying --------------------------------------------------------------------------------

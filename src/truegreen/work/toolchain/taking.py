@@ -78,6 +78,7 @@ class _Plan:
         self._asked = os.path.join(store, "asked")
         self._roots: dict[str, _Root] = {}
         self._pythons: dict[str, Python] = {}
+        self._missing: dict[str, str] = {}
         self._programs: dict[str, str] = {}
         self._notes: list[str] = []
 
@@ -114,7 +115,7 @@ class _Plan:
         """The interpreter of a pytest gate."""
         answer = interpreter_for(word, self._around, self._asked)
         if isinstance(answer, str):
-            self._notes.append(answer)
+            self._missing[word] = answer
             return
         self._add_python(answer)
         self._pythons[word] = Python(
@@ -218,7 +219,7 @@ class _Plan:
 
     def taken(self, told: Callable[[str], None]) -> Toolchain:
         """Pin everything that was planned."""
-        if not (self._roots or self._pythons or self._programs or self._notes):
+        if not (self._roots or self._missing or self._programs):
             return Toolchain()
         store = Store(self._store, told=told)
         pins: list[Pin] = []
@@ -239,7 +240,8 @@ class _Plan:
             pins=tuple(pins),
             pythons=self._pythons,
             programs=programs,
-            notes=tuple(dict.fromkeys((*self._notes, *store.notes))),
+            missing=self._missing,
+            notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),
         )
         return msgspec.structs.replace(tools, digest=_digest(tools))
 

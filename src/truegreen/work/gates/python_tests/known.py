@@ -35,20 +35,18 @@ def parsed(data: bytes) -> ast.Module | None:
 
 def functions_of(module: ast.Module) -> Iterator[tuple[tuple[str, ...], Function]]:
     """Functions and methods, with the names that lead to them."""
-    yield from _functions(module.body, ())
+    for path, node in _functions(module.body, ()):
+        yield tuple(each.name for each in path), node
 
 
 def _functions(
-    body: Sequence[ast.stmt], above: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Function]]:
+    body: Sequence[ast.stmt], above: tuple[ast.ClassDef, ...]
+) -> Iterator[tuple[tuple[ast.ClassDef | Function, ...], Function]]:
     for node in body:
         if isinstance(node, Function):
-            yield (*above, node.name), node
+            yield (*above, node), node
         elif isinstance(node, ast.ClassDef):
-            yield from _functions(node.body, (*above, node.name))
-        elif isinstance(node, ast.If | ast.With | ast.Try):
-            yield from _functions(node.body, above)
-            yield from _functions(getattr(node, "orelse", []), above)
+            yield from _functions(node.body, (*above, node))
 
 
 def known_tests(file: str, data: bytes, conftests: Sequence[bytes] = ()) -> list[Known]:
@@ -59,14 +57,20 @@ def known_tests(file: str, data: bytes, conftests: Sequence[bytes] = ()) -> list
     excuses = _Excuses(module, data, [tree for text in conftests if (tree := parsed(text))])
     return [
         Known("::".join((file, *names)), excuses.cover(names, node))
-        for names, node in functions_of(module)
-        if _is_test(names) and not _is_fixture(node)
+        for path, node in _functions(module.body, ())
+        if node.name.startswith("test") and not _is_fixture(node)
+        if all(_holds_tests(each) for each in path if isinstance(each, ast.ClassDef))
+        for names in [tuple(each.name for each in path)]
     ]
 
 
-def _is_test(names: tuple[str, ...]) -> bool:
-    classes = names[:-1]
-    return names[-1].startswith("test") and all(re.search("Test", name) for name in classes)
+def _holds_tests(node: ast.ClassDef) -> bool:
+    """A class that pytest looks into: by its name and without a constructor, or of unittest."""
+    if any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+        return True
+    inside = {each.name for each in node.body if isinstance(each, Function)}
+    hidden = any("__test__" in ast.unparse(each) for each in node.body if not _defines(each))
+    return node.name.startswith("Test") and "__init__" not in inside and not hidden
 
 
 def _is_fixture(node: Function) -> bool:

@@ -22,7 +22,7 @@ from truegreen.work.gates.python_tests.known import Function, functions_of, pars
 _FOREIGN = "type('Foreign', (), {'__eq__': lambda *_: False, '__hash__': None})()"
 _FAILURE = "raise AssertionError('expectation changed')"
 # They equal whatever they are compared with, or much of it.
-_LENIENT = re.compile(r"\bANY\b|\b[Aa]ny(?:thing|_\w+|[A-Z]\w*)?\b|\bIs[A-Z]\w*|dirty|\bcomp(?:are)?\b")
+_LENIENT = re.compile(r"\bANY\b|\b[Aa]ny(?:thing|_\w+|[A-Z]\w*)?\b|\bIs[A-Z]\w*|dirty")
 _PLAIN_DECORATORS = re.compile(
     r"(?:pytest\.)?mark\.\w+|(?:hypothesis\.)?(?:given|settings|example|seed|note)\b"
     r"|(?:\w+\.)*(?:patch|patch\.\w+|override_settings|modify_settings|parameterized\.expand)\b"

@@ -142,7 +142,7 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
 def _ours(place: Place, root: str, report: str, scene: Scene) -> list[str]:
     """What is settled, whatever the settings and arguments say: the last word counts."""
     words = [
-        *("-c", place.config),
+        *(("-c", place.config) if place.config else ()),
         f"--rootdir={root}",
         f"--confcutdir={root}",
         f"--junitxml={report}",

@@ -28,6 +28,8 @@ class Settings(NamedTuple):
     root: str = ""
     addopts: tuple[str, ...] = ()
     patterns: tuple[str, ...] = PATTERNS
+    renamed: bool = False
+    """Whether tests may have other names than the usual ones."""
 
 
 class Tree(NamedTuple):
@@ -164,6 +166,7 @@ def _settings(path: str, said: dict[str, Any]) -> Settings:
         root=os.path.dirname(path),
         addopts=_words(said.get("addopts")),
         patterns=_words(said.get("python_files")) or PATTERNS,
+        renamed=bool({"python_functions", "python_classes"} & set(said)),
     )
 
 

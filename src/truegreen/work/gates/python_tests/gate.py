@@ -1,0 +1,386 @@
+"""The gate kind `pytest`: the answer of a session, of its control, and of what was there before.
+
+Red first, then every reason not to be green, then green. What the agent's own tests say is told and
+proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from truegreen.contract import Gate, Isolation
+from truegreen.model import FindingOutcome, Level
+from truegreen.work import process
+from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, SKIPPED, XFAILED, Case, named
+from truegreen.work.gates.output import last_line, one_line, text_of
+from truegreen.work.gates.python_tests import bench as benches
+from truegreen.work.gates.python_tests import control as controls
+from truegreen.work.gates.python_tests import session
+from truegreen.work.gates.python_tests.bench import Bench, bench_of, doubt_of
+from truegreen.work.gates.python_tests.canary import Canary, hatch
+from truegreen.work.gates.python_tests.session import Asked, Session
+from truegreen.work.gates.python_tests.words import file_of, function_of, paths, selects
+from truegreen.work.gates.reports import compact_ids, expanded_ids, judge_cases
+from truegreen.work.gates.run import Located, with_evidence
+from truegreen.work.gates.scene import Answer, Scene, failed, gate_error
+from truegreen.work.jail import choose
+
+_BAD = frozenset({FAILED, ERROR, FLAKY})
+_ADDED_S = 120.0
+_HASHED = "sha256:"
+
+
+class Pinned(NamedTuple):
+    """What the gate found before the agent. `ids` is None where nobody knows."""
+
+    ids: dict[str, str] | None = None
+    unlisted: frozenset[str] = frozenset()
+    known: Mapping[str, bool] = {}
+    deaf: frozenset[str] = frozenset()
+    salt: str = ""
+    canary: bool = True
+    trouble: str = ""
+    seconds: float = 0.0
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tests are known by name, and not only by their hashes."""
+        return self.ids is not None and not any(name.startswith(_HASHED) for name in self.ids)
+
+    def functions(self) -> set[str]:
+        """The tests that count."""
+        return controls.functions_in(self.ids or ()) | set(self.known)
+
+    def red(self) -> set[str]:
+        """Those that did not pass before the agent."""
+        bad = (name for name, outcome in (self.ids or {}).items() if outcome in _BAD)
+        return controls.functions_in(bad) | set(self.known)
+
+
+def pinned_of(evidence: Mapping[str, Any]) -> Pinned:
+    """What a baseline's evidence pins."""
+    ids = expanded_ids(evidence.get("ids"))
+    if ids is None:
+        return Pinned()
+    listed = evidence.get("uncollected", {})
+    known = {f"{file}::{name}": False for file, each in listed.items() for name in each["must"]}
+    known |= {f"{file}::{name}": True for file, each in listed.items() for name in each["may"]}
+    told = evidence.get("control", {})
+    return Pinned(
+        ids=ids,
+        unlisted=frozenset(listed) | {name for name in ids if name.endswith(".py")},
+        known=known,
+        deaf=frozenset(expanded_ids(told.get("deaf")) or ()),
+        salt=told.get("salt", ""),
+        canary=told.get("canary", True),
+        trouble=told.get("trouble", ""),
+        seconds=evidence.get("seconds", 0.0),
+    )
+
+
+def check(gate: Gate, scene: Scene) -> Answer:
+    """Run the tests, and the control beside them."""
+    bench = bench_of(gate, scene)
+    if isinstance(bench, str):
+        return gate_error(bench)
+    pinned = pinned_of(scene.pinned)
+    sitting = _Sitting(bench, pinned)
+    answer = sitting.run()
+    if pinned.ids is not None:
+        answer = _with_added(answer, bench, pinned)
+    return answer
+
+
+class _Sitting:
+    """One question to a suite: the session that decides, and its control."""
+
+    def __init__(self, bench: Bench, pinned: Pinned) -> None:
+        self.bench, self.pinned = bench, pinned
+        scene = bench.scene
+        self.jailed = choose(scene.isolation) is Isolation.JAIL
+        self.on_base = pinned.ids is None and scene.left.digest == scene.base.digest
+        self.canary = hatch(fails=False) if pinned.canary else None
+        self.asked = Asked(args=bench.gate.args, ignored=bench.added, canary=self.canary)
+
+    def run(self) -> Answer:
+        """The session, and beside it or after it the control."""
+        bench, scene = self.bench, self.bench.scene
+        beside = self._started() if self._can_run_beside() else None
+        try:
+            main = session.run(bench.place, self._hidden(scene), self.asked, scene.tick)
+            answer = self._first(main)
+            if beside and (answer.green or self.on_base):
+                control, thread = beside
+                said = thread.wait(scene.tick)
+            elif answer.green or (self.on_base and not main.fault):
+                control, said = self._after(main)
+            else:
+                return self._finished(answer, main)
+        finally:
+            if beside:
+                beside[1].stop()
+        if isinstance(said, str):
+            return self._finished(gate_error(f"stopped ({said})", lasting=False), main)
+        return self._finished(self._controlled(answer, main, control, said), main)
+
+    # The control
+
+    def _can_run_beside(self) -> bool:
+        """Two at once would be in each other's way where they share a network or a path."""
+        apart = self.jailed and not self.bench.gate.network
+        return apart and self.pinned.plain and not self.pinned.trouble
+
+    def _hidden(self, scene: Scene) -> Scene:
+        """The session does not see the rooms of the others."""
+        return replace(scene, hidden=(*scene.hidden, os.path.dirname(scene.root)))
+
+    def _prepared(self, names: set[str], red: set[str], took: float) -> controls.Control:
+        pinned = self.pinned
+        salt = pinned.salt or controls.new_salt()
+        self.salt = salt
+        functions = controls.chosen(names, red, took, salt)
+        return controls.prepare(
+            self._hidden(self.bench.scene),
+            self.bench.place,
+            self.asked,
+            functions,
+            canary=pinned.canary,
+        )
+
+    def _started(self) -> tuple[controls.Control, controls.Beside]:
+        pinned = self.pinned
+        control = self._prepared(pinned.functions(), pinned.red(), pinned.seconds)
+        place = self.bench.place
+        return control, controls.Beside(
+            lambda tick: session.run(place, control.scene, control.asked, tick)
+        )
+
+    def _after(self, main: Session) -> tuple[controls.Control, Session]:
+        cases = self._own(main)
+        names = controls.functions_in(case.id for case in cases)
+        bad = controls.functions_in(case.id for case in cases if case.outcome in _BAD)
+        control = self._prepared(names, bad | self.pinned.red(), main.ended.seconds)
+        scene = self.bench.scene
+        return control, session.run(self.bench.place, control.scene, control.asked, scene.tick)
+
+    def _controlled(
+        self, answer: Answer, main: Session, control: controls.Control, said: Session
+    ) -> Answer:
+        cases = self._own(main)
+        ids = self.pinned.ids or {}
+        never = {name for name, outcome in ids.items() if outcome in (SKIPPED, XFAILED)}
+        heard = controls.listen(control, said, cases, self.pinned.deaf | never)
+        told = controls.evidence_of(control, heard)
+        if self.on_base:
+            told |= self._calibrated(main, control, said, heard)
+            return replace(answer, evidence={**answer.evidence, "control": told})
+        answer = replace(answer, evidence={**answer.evidence, "control": told})
+        if not answer.green or self.pinned.trouble:
+            return answer
+        if heard.caught:
+            return failed(
+                f"control: {named(heard.caught)} passed although its expectation was changed: the"
+                " code under test decides its own tests",
+                **answer.evidence,
+            )
+        silent = f"{named(heard.silent)} did not run in it" if heard.silent else ""
+        if trouble := heard.trouble or silent:
+            again = said.lasting and not heard.silent
+            return gate_error(f"the control did not work: {trouble}", lasting=again, **answer.evidence)
+        return answer
+
+    def _calibrated(
+        self, main: Session, control: controls.Control, said: Session, heard: controls.Heard
+    ) -> dict[str, Any]:
+        """What afterwards can't be asked, because it did not answer before the agent, either."""
+        outcomes = {case.id: case.outcome for case in said.cases}
+        deaf = {
+            case.id: "deaf"
+            for case in self._own(main)
+            if function_of(case.id) in control.changed and outcomes.get(case.id) not in _BAD
+        }
+        fit = self.canary is not None and controls.fit(self.canary, main.cases)
+        told = {"salt": self.salt, "canary": fit, "deaf": compact_ids(deaf) if deaf else {}}
+        del heard
+        return {name: value for name, value in told.items() if value != {}}
+
+    # The session
+
+    def _own(self, main: Session) -> list[Case]:
+        return self.canary.apart(main.cases) if self.canary else list(main.cases)
+
+    def _first(self, main: Session) -> Answer:
+        """What the session alone says."""
+        if main.fault:
+            return self._unanswered(main)
+        cases = self._own(main)
+        pinned = self.pinned
+        answer = judge_cases(cases, pinned.ids, self._code(main, cases), unlisted=pinned.unlisted)
+        if self.canary and not self.on_base and (wrong := self.canary.trouble(main.cases)):
+            return gate_error(wrong, **answer.evidence)
+        if main.code and not answer.green and "though the report says" in answer.reason:
+            said = last_line(text_of(main.ended.stdout.tail))
+            answer = replace(answer, reason=one_line(f"{answer.reason} ({said})"))
+        if answer.green and (lost := self._lost(cases)):
+            shown = [f"{name} ({how})" for name, how in lost.items()]
+            told = {**answer.evidence, "lost": shown[:20]}
+            answer = replace(
+                failed(f"{len(lost)} that stood in the tests did not pass: {named(shown)}", **told),
+                counts=answer.counts,
+            )
+        return self._with_listing(answer, cases)
+
+    def _code(self, main: Session, cases: Sequence[Case]) -> int:
+        """The exit code, but for what only tests that don't count explain."""
+        counted = self._counted(cases)
+        if main.code == 1 and any(case.outcome in _BAD for case in main.cases):
+            return 1 if any(case.outcome in _BAD for case in counted) else 0
+        return main.code
+
+    def _counted(self, cases: Sequence[Case]) -> list[Case]:
+        pinned = self.pinned
+        if pinned.ids is None or not pinned.plain:
+            return list(cases)
+        return [
+            case for case in cases if case.id in pinned.ids or file_of(case.id) in pinned.unlisted
+        ]
+
+    def _lost(self, cases: Sequence[Case]) -> dict[str, str]:
+        if not self.pinned.known:
+            return {}
+        from truegreen.work.gates.python_tests.known import missing  # noqa: PLC0415 - ast is heavy
+
+        bench = self.bench
+        settings = bench.settings
+        selected = settings.renamed or selects((*settings.addopts, *bench.gate.args))
+        return missing(self.pinned.known, cases, selected=selected)
+
+    def _with_listing(self, answer: Answer, cases: Sequence[Case]) -> Answer:
+        """On the base: the tests of files that could not be loaded, by their text."""
+        if self.pinned.ids is not None:
+            kept = {key: value for key, value in answer.evidence.items() if key != "ids"}
+            return replace(answer, evidence=kept)
+        broken = [case.id for case in cases if case.id.endswith(".py") and case.outcome == ERROR]
+        return replace(answer, evidence={**answer.evidence, **self._listing(broken)})
+
+    def _listing(self, files: Sequence[str]) -> dict[str, Any]:
+        from truegreen.work.gates.python_tests.known import known_tests  # noqa: PLC0415 - ast
+
+        conftests = self.bench.conftests() if files else []
+        listing = {}
+        for file in files:
+            data = self.bench.base.read(self.bench.in_tree(file)) or b""
+            tests = known_tests(file, data, conftests)
+            cut = len(file) + 2
+            listing[file] = {
+                "must": [test.id[cut:] for test in tests if not test.excused],
+                "may": [test.id[cut:] for test in tests if test.excused],
+            }
+        return {"uncollected": listing} if listing else {}
+
+    def _unanswered(self, main: Session) -> Answer:
+        if main.conftest:
+            return self._without_conftest(main)
+        gone = re.search(r"file or directory not found: (\S+)", main.fault)
+        if gone and gone[1] in paths(self.bench.gate.args):
+            told = compact_ids({}) if self.pinned.ids is None else None
+            more = {"ids": told} if told is not None else {}
+            if self.on_base:
+                return failed(f"there is no {gone[1]} yet; tests that an agent adds prove nothing")
+            return failed(f"{gone[1]} is gone", **more)
+        return gate_error(main.fault, lasting=main.lasting)
+
+    def _without_conftest(self, main: Session) -> Answer:
+        """A conftest of the base that can't be imported: the code that it imports is missing."""
+        shown = main.conftest.removeprefix(f"{self.bench.scene.sight}/")
+        answer = failed(f"{shown} can't be imported: {main.fault}")
+        if self.pinned.ids is not None:
+            return answer
+        root = self.bench.settings.root
+        files = [
+            os.path.relpath(path, root) if root else path
+            for path in sorted(self.bench.base.files)
+            if self.bench.is_test(path) and path.endswith(".py")
+        ]
+        evidence = {"ids": compact_ids({}), **self._listing(files)}
+        return replace(answer, evidence=evidence)
+
+    # The answer
+
+    def _finished(self, answer: Answer, main: Session) -> Answer:
+        """With what it rests on, and the level that it is worth."""
+        bench = self.bench
+        counted = {file_of(case.id) for case in self._counted(self._own(main))}
+        doubt = doubt_of(bench, counted)
+        ended: process.Ended = main.ended
+        answer = with_evidence(answer, (), Located(("",), "", doubt), ended, bench.scene)
+        short = self._short(answer, ended)
+        level = Level.A1 if doubt else Level.A2 if short or not answer.green else Level.A3
+        told = {"argv": ["pytest", *bench.gate.args], "python": bench.python.program}
+        told |= {"short": short} if short and answer.green else {}
+        return replace(answer, level=level, evidence={**answer.evidence, **told})
+
+    def _short(self, answer: Answer, ended: process.Ended) -> list[str]:
+        """What keeps it from A3."""
+        control = answer.evidence.get("control", {})
+        trouble = self.pinned.trouble
+        reasons = (
+            (ended.isolation is not Isolation.JAIL, "it ran without a jail"),
+            (self.bench.gate.network, "it had the network"),
+            (self.pinned.ids is None, "nobody knows which tests ran before the agent"),
+            (bool(trouble), f"a control was not possible before the agent, either: {trouble}"),
+            (not control.get("heard"), "no test had an expectation that could be changed"),
+        )
+        return [why for holds, why in reasons if holds]
+
+
+# --- what the agent added
+
+
+def _with_added(answer: Answer, bench: Bench, pinned: Pinned) -> Answer:
+    """Run the agent's own tests on the tree as it left it; they are told, and never counted."""
+    if answer.outcome is FindingOutcome.INCONCLUSIVE:
+        return answer
+    found = Counter[str](answer.evidence.get("added", {}))
+    files = [path for path in bench.added if bench.is_test(path) and path.endswith(".py")]
+    if files:
+        found += _run_added(bench, files, pinned)
+    if not found:
+        return answer
+    said = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found.items(), key=_order))
+    evidence = {**answer.evidence, "added": dict(found)}
+    reason = re.sub(r" \(and \d+ added by the agent, not counted\)", "", answer.reason)
+    return replace(
+        answer, reason=one_line(f"{reason}; agent's own tests: {said}"), evidence=evidence
+    )
+
+
+def _order(item: tuple[str, int]) -> tuple[bool, str]:
+    return item[0] != "passed", item[0]
+
+
+def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[str]:
+    scene = controls.beside(bench.scene, "added")
+    scene.workspace.lay(scene.left, scene.root)
+    benches.drop_byte_code(scene.root)
+    folder = scene.folder or "."
+    asked = Asked(
+        args=tuple(os.path.relpath(path, folder) for path in files),
+        nice=1,
+        time_s=min(_ADDED_S, int(bench.gate.timeout) / 1e6),
+    )
+    place = bench.place._replace(config="", more=())
+    said = session.run(place, scene, asked, scene.tick)
+    if said.fault:
+        return Counter({"not run": len(files)})
+    known = pinned.ids or {}
+    return Counter(case.outcome for case in said.cases if case.id not in known)
+
+
+

@@ -1,0 +1,164 @@
+"""What a gate is worth, through the installed command: proof, tampering, flips, and words."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.walk.conftest import Outcome, Walk, shell
+
+CHECK = "#!/bin/sh\ngrep -qx right answer || { echo the answer is $(cat answer); exit 1; }\n"
+ONCE = ("--max-attempts", "1")
+
+
+def project(walk: Walk, **files: str) -> None:
+    """A repository with a wrong answer, and a branch with the right one."""
+    for name, text in {"answer": "wrong\n", "check.sh": CHECK, **files}.items():
+        (walk.folder / name).write_text(text)
+    (walk.folder / "check.sh").chmod(0o755)
+    git = "git -c user.name=t -c user.email=t@example.org"
+    script = (
+        f"git init -q -b main . && git add -A && {git} commit -qm wrong && git checkout -qb good"
+        f" && echo right > answer && {git} commit -qam right && git checkout -q main"
+    )
+    subprocess.run(["sh", "-c", script], cwd=walk.folder, check=True)
+
+
+def proof(walk: Walk, *words: str) -> tuple[int, dict[str, Any]]:
+    answer = walk.tg("gate", "test", "--json", *words)
+    return answer.status, answer.json()
+
+
+def finding(got: Outcome, check: str = "check.sh") -> dict[str, Any]:
+    found: list[dict[str, Any]] = got.latest["verdict"]["findings"]
+    return next(f for f in reversed(found) if f["check"] == check)
+
+
+# -- proof that a gate is one
+
+
+@pytest.mark.criterion("E15")
+def test_a_gate_is_proven_by_going_red_without_the_work_and_green_with_it(walk: Walk) -> None:
+    project(walk)
+    status, said = proof(walk, "./check.sh", "--good", "good")
+    assert (status, said["proven"], said["goes_red"], said["goes_green"]) == (0, True, True, True)
+    assert {t["trial"]: t["finding"]["outcome"] for t in said["trials"]} == {
+        "nothing done": "failed",
+        "seeded fault": "failed",
+        "good": "passed",
+    }
+    assert said["level"] == "A2"
+    assert said["unproven"]
+
+
+@pytest.mark.criterion("E15")
+@pytest.mark.parametrize("gate", ["true", "echo 212 passed", "test -f check.sh"])
+def test_a_gate_that_passes_its_negative_control_is_refused(walk: Walk, gate: str) -> None:
+    project(walk)
+    status, said = proof(walk, gate)
+    assert (status, said["proven"]) == (1, False)
+    assert "passed on a tree without the work" in said["reason"]
+
+
+def test_a_gate_that_never_passes_is_no_gate_either(walk: Walk) -> None:
+    project(walk)
+    status, said = proof(walk, "false", "--good", "good")
+    assert (status, said["goes_green"]) == (1, False)
+
+
+def test_a_gate_without_an_answer_proves_nothing(walk: Walk) -> None:
+    project(walk)
+    assert proof(walk, "no-such-program")[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["test", "true", "--good", "nowhere"], "is no run, task, commit, branch or tag"),
+        (["test", "true", "--tree", "good"], "--tree without it"),
+        (["true", "--good", "good"], "go with `gate test`"),
+        (["some", "thing"], "quote a command"),
+    ],
+)
+def test_words_that_make_no_sense_are_refused(walk: Walk, words: list[str], message: str) -> None:
+    project(walk)
+    answer = walk.tg("gate", *words)
+    assert answer.status == 2
+    assert message in answer.err
+
+
+def test_a_gate_looks_at_a_commit_without_touching_the_workspace(walk: Walk) -> None:
+    project(walk)
+    assert walk.tg("gate", "./check.sh", "--tree", "good").status == 0
+    assert walk.tg("gate", "./check.sh").status == 1
+    assert (walk.folder / "answer").read_text() == "wrong\n"
+
+
+# -- tampering
+
+
+@pytest.mark.criterion("E07", "E05")
+@pytest.mark.parametrize(
+    ("policy", "status", "level"), [("restore", 0, "A2"), ("fail", 1, "A2"), ("allow", 0, "A1")]
+)
+def test_protected_files_that_were_changed_are_shown_with_a_diff(
+    walk: Walk, policy: str, status: int, level: str
+) -> None:
+    project(walk, **{
+        "expected": "x\n",
+        "truegreen.toml": '[gates.check]\ncommand = ["./check.sh"]\nprotect = ["expected"]\n'
+        f'tampering = "{policy}"\n',
+    })  # fmt: skip
+    agent = shell("echo right > answer; echo y > expected")
+    got = walk.run("--gate", "check", *ONCE, *agent)
+    assert got.status == status
+    told = finding(got, "check")
+    assert told["level"] == level
+    assert told["evidence"]["tampered"] == ["changed expected"]
+    assert "-x\n+y" in told["evidence"]["tampered_diff"]
+    shown = walk.tg("show", got.task["id"]).out
+    assert "check: protected files that the agent changed" in shown
+    assert "    +y" in shown
+
+
+# -- flips
+
+
+@pytest.mark.criterion("E27")
+def test_pass_and_fail_on_the_same_tree_leave_the_task_to_a_person(
+    walk: Walk, tmp_path: Path
+) -> None:
+    project(walk)
+    switch = tmp_path / "switch"
+    flips = tmp_path / "flips.sh"
+    flips.write_text(f"#!/bin/sh\ntest -e {switch}\n")
+    flips.chmod(0o755)
+    got = walk.run("--gate", str(flips), *ONCE, *shell("echo right > answer"))
+    assert got.status == 1
+    switch.touch()
+    again = walk.tg("retry", got.task["id"], "--reason", "again")
+    assert again.status == 0, again
+    walk.tg("attempt", got.task["id"])
+    task = walk.tg("show", "--json", got.task["id"]).json()
+    assert task["task_status"] == "needs_review"
+    last = task["verdict"]["findings"][-1]
+    assert last["evidence"]["flaky"]
+    assert last["reason"].startswith("flaky: passed now, failed in an earlier run")
+
+
+# -- levels in words
+
+
+def test_every_level_is_shown_with_what_it_does_not_prove(walk: Walk) -> None:
+    project(walk)
+    answer = walk.tg("run", "--gate", "./check.sh", *shell("echo right > answer"))
+    assert "A2 does not prove that" in answer.out
+    task = walk.tg("list", "--json").json()["tasks"][0]["id"]
+    document = walk.tg("show", "--json", task).json()["verdict"]
+    assert document["unproven"].startswith("that the code under test")
+    assert document["findings"][-1]["unproven"] == document["unproven"]
+    assert "A2 does not prove" in walk.tg("show", task).out
+    assert "A2 does not prove" in walk.tg("gate", "./check.sh").out

@@ -1,0 +1,176 @@
+"""A finding beside others can only be lowered: by a flip, by the base, by what is short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truegreen.contract import Before, Gate, GateKind
+from truegreen.facts import Finding
+from truegreen.model import FindingOutcome, Level, Phase
+from truegreen.work.weighing import compared, has_baseline, levelled, settled
+
+PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+UNCLEAR, SKIPPED = FindingOutcome.INCONCLUSIVE, FindingOutcome.SKIPPED
+
+
+def gate(kind: GateKind = GateKind.PYTEST, **more: Any) -> Gate:
+    return Gate(name="tests", kind=kind, **more)
+
+
+def finding(outcome: FindingOutcome = PASSED, **more: Any) -> Finding:
+    facts: dict[str, Any] = {
+        "check": "tests",
+        "kind": "pytest",
+        "reason": "3 passed",
+        "digest": "tree:a",
+        "contract_digest": "sha256:c",
+        "judge": "truegreen:gate:tests",
+        "level": Level.A3,
+        "isolation": "jail",
+    }
+    return Finding(outcome=outcome, **{**facts, **more})
+
+
+def before(outcome: FindingOutcome, **more: Any) -> Finding:
+    return finding(outcome, phase=Phase.BASELINE, reason="before", **{"digest": "tree:0", **more})
+
+
+# -- what changed
+
+
+@pytest.mark.criterion("E21")
+@pytest.mark.parametrize(
+    ("was", "now", "changed", "effect"),
+    [
+        (FAILED, PASSED, True, "fix"),
+        (PASSED, FAILED, True, "regression"),
+        (FAILED, FAILED, True, "still_red"),
+        (PASSED, PASSED, True, "kept"),
+        (PASSED, PASSED, False, "no_op"),
+        (FAILED, FAILED, False, "no_op"),
+    ],
+)
+def test_a_fix_a_regression_a_no_op_and_what_is_still_red_are_told_apart(was, now, changed, effect):
+    found = compared(gate(), finding(now), before(was), changed=changed)
+    assert found.evidence["effect"] == effect
+    assert (found.outcome, found.before) == (now, was)
+
+
+def test_an_answer_that_is_missing_on_one_side_has_no_effect():
+    for was, now in ((UNCLEAR, PASSED), (FAILED, UNCLEAR), (SKIPPED, FAILED)):
+        found = compared(gate(), finding(now), before(was), changed=True)
+        assert "effect" not in found.evidence
+    assert compared(gate(), finding(), None, changed=True) == finding()
+
+
+def test_kinds_that_pin_are_always_asked_before_the_agent():
+    assert has_baseline(gate(GateKind.PYTEST))
+    assert has_baseline(gate(GateKind.TAP, command=("x",)))
+    assert not has_baseline(gate(GateKind.RUN, command=("x",)))
+    assert has_baseline(gate(GateKind.RUN, command=("x",), before=Before.FAIL))
+
+
+# -- levels
+
+
+@pytest.mark.parametrize("intent", [Before.FAIL, Before.ANY])
+def test_a_gate_that_passed_on_the_base_does_not_reach_a3(intent):
+    told = compared(gate(before=intent), finding(), before(PASSED), changed=True)
+    found = levelled(gate(before=intent), told)
+    assert found.level is Level.A2
+    assert "passed before the agent started" in found.evidence["short"][0]
+
+
+def test_a_guard_against_regressions_and_a_fix_reach_a3():
+    for intent, was in ((Before.PASS, PASSED), (Before.FAIL, FAILED), (Before.ANY, FAILED)):
+        told = compared(gate(before=intent), finding(), before(was), changed=True)
+        assert levelled(gate(before=intent), told).level is Level.A3
+
+
+@pytest.mark.parametrize(
+    ("more", "level", "why"),
+    [
+        ({"isolation": "reaper"}, Level.A2, "no jail around the check (isolation reaper)"),
+        ({"isolation": "none"}, Level.A2, "isolation none"),
+        ({"evidence": {"doubt": "the agent may still be running"}}, Level.A1, "still be running"),
+        ({"evidence": {"no_baseline": True}}, Level.A2, "no answer from before"),
+    ],
+)
+@pytest.mark.criterion("E29")
+def test_whatever_is_missing_lowers_the_level_and_is_said(more, level, why):
+    found = levelled(gate(), finding(**more))
+    assert found.level is level
+    assert len(found.evidence["short"]) == 1
+    assert why in found.evidence["short"][0]
+
+
+def test_a_check_with_the_network_does_not_reach_a3():
+    assert levelled(gate(network=True), finding()).level is Level.A2
+
+
+@given(
+    level=st.sampled_from(Level),
+    isolation=st.sampled_from(["jail", "reaper", "none"]),
+    network=st.booleans(),
+    told=st.fixed_dictionaries(
+        {},
+        optional={
+            "doubt": st.just("x"),
+            "no_baseline": st.just(value=True),
+            "non_discriminating": st.just(value=True),
+        },
+    ),
+)
+def test_weighing_never_raises_a_level_and_never_says_less(level, isolation, network, told):
+    given_finding = finding(level=level, isolation=isolation, evidence=told)
+    found = levelled(gate(network=network), given_finding)
+    assert found.level <= level
+    assert (found.level < level) == (len(found.evidence.get("short", ())) > 0)
+    assert found.outcome is given_finding.outcome
+
+
+# -- flips
+
+
+@pytest.mark.criterion("E27")
+@pytest.mark.parametrize(("now", "then"), [(PASSED, FAILED), (FAILED, PASSED)])
+def test_pass_and_fail_on_one_tree_is_flaky_and_no_pass(now, then):
+    found = settled(finding(now), [finding(then)])
+    assert found.outcome is UNCLEAR
+    assert found.evidence["flaky"]
+    assert found.reason.startswith(f"flaky: {now} now, {then} in an earlier run, on the same tree")
+
+
+def test_a_check_that_was_flaky_once_stays_so_on_that_tree():
+    flaky = settled(finding(FAILED), [finding(PASSED)])
+    assert settled(finding(PASSED), [flaky]).outcome is UNCLEAR
+
+
+def test_the_base_speaks_about_a_tree_that_was_not_changed():
+    found = settled(finding(PASSED), [before(FAILED, digest="tree:a")])
+    assert found.outcome is UNCLEAR
+    assert "failed before the agent" in found.reason
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        finding(FAILED, digest="tree:b"),
+        finding(FAILED, contract_digest="sha256:other"),
+        finding(FAILED, check="lint"),
+        finding(UNCLEAR),
+        finding(SKIPPED),
+        finding(PASSED),
+    ],
+)
+def test_other_trees_contracts_and_checks_and_gate_errors_make_nothing_flaky(other):
+    assert settled(finding(PASSED), [other]) == finding(PASSED)
+
+
+def test_a_gate_error_stays_a_gate_error():
+    error = finding(UNCLEAR, reason="gate error: x")
+    assert settled(error, [finding(PASSED), finding(FAILED)]) == error
