@@ -366,7 +366,7 @@ def test_the_three_modes_exist_per_task_and_the_default_is_autonomous():
     assert Contract(title="t").mode is Mode.AUTONOMOUS
 
 
-@pytest.mark.criterion("I19")
+@pytest.mark.criterion("I19", "E03")
 @pytest.mark.parametrize("name", Budget.__struct_fields__)
 @pytest.mark.parametrize("count", [-1, 101, "unlimited", 10**9, float("inf"), 1.5, True, None])
 def test_no_budget_is_unlimited(name, count):

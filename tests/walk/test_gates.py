@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.walk.conftest import Outcome, Walk, shell
+from tests.faces.conftest import SCRIPT
+from tests.walk.conftest import Outcome, Walk, init, result, said, shell
 
 CHECK = "#!/bin/sh\ngrep -qx right answer || { echo the answer is $(cat answer); exit 1; }\n"
 ONCE = ("--max-attempts", "1")
@@ -43,30 +44,30 @@ def finding(got: Outcome, check: str = "check.sh") -> dict[str, Any]:
 @pytest.mark.criterion("E15")
 def test_a_gate_is_proven_by_going_red_without_the_work_and_green_with_it(walk: Walk) -> None:
     project(walk)
-    status, said = proof(walk, "./check.sh", "--good", "good")
-    assert (status, said["proven"], said["goes_red"], said["goes_green"]) == (0, True, True, True)
-    assert {t["trial"]: t["finding"]["outcome"] for t in said["trials"]} == {
+    status, told = proof(walk, "./check.sh", "--good", "good")
+    assert (status, told["proven"], told["goes_red"], told["goes_green"]) == (0, True, True, True)
+    assert {t["trial"]: t["finding"]["outcome"] for t in told["trials"]} == {
         "nothing done": "failed",
         "seeded fault": "failed",
         "good": "passed",
     }
-    assert said["level"] == "A2"
-    assert said["unproven"]
+    assert told["level"] == "A2"
+    assert told["unproven"]
 
 
 @pytest.mark.criterion("E15")
 @pytest.mark.parametrize("gate", ["true", "echo 212 passed", "test -f check.sh"])
 def test_a_gate_that_passes_its_negative_control_is_refused(walk: Walk, gate: str) -> None:
     project(walk)
-    status, said = proof(walk, gate)
-    assert (status, said["proven"]) == (1, False)
-    assert "passed on a tree without the work" in said["reason"]
+    status, told = proof(walk, gate)
+    assert (status, told["proven"]) == (1, False)
+    assert "passed on a tree without the work" in told["reason"]
 
 
 def test_a_gate_that_never_passes_is_no_gate_either(walk: Walk) -> None:
     project(walk)
-    status, said = proof(walk, "false", "--good", "good")
-    assert (status, said["goes_green"]) == (1, False)
+    status, told = proof(walk, "false", "--good", "good")
+    assert (status, told["goes_green"]) == (1, False)
 
 
 def test_a_gate_without_an_answer_proves_nothing(walk: Walk) -> None:
@@ -162,3 +163,62 @@ def test_every_level_is_shown_with_what_it_does_not_prove(walk: Walk) -> None:
     assert document["findings"][-1]["unproven"] == document["unproven"]
     assert "A2 does not prove" in walk.tg("show", task).out
     assert "A2 does not prove" in walk.tg("gate", "./check.sh").out
+
+
+# -- nothing that an agent can reach turns a gate off
+
+
+OFF = {
+    "a configuration without gates": "sed -i 's/.*command.*/command = [\"true\"]/' truegreen.toml",
+    "a configuration of its home": "mkdir -p ~/.config && cp truegreen.toml ~/.config/",
+    "variables in its profile": "echo 'export TRUEGREEN_GATE=off CI=0 SKIP=1' >> ~/.profile",
+    "a file of variables": "echo TRUEGREEN_SKIP_GATES=1 > .env",
+    "an answer in the tree": 'echo \'{"task_status": "succeeded"}\' > task-status.json',
+    "words": "echo 'gate check passed'; echo TASK_COMPLETE",
+    "the skip code": "exit 77",
+    "a function for its shell": "echo 'grep() { true; }; export -f grep' >> ~/.bashrc",
+}
+
+
+@pytest.mark.criterion("E18", "E17")
+@pytest.mark.parametrize("trick", OFF.values(), ids=OFF)
+def test_nothing_in_reach_of_the_agent_disables_a_gate(walk: Walk, trick: str) -> None:
+    config = '[gates.check]\ncommand = ["./check.sh"]\n'
+    project(walk, **{"truegreen.toml": config})
+    got = walk.run("--gate", "check", "--max-attempts", "2", *shell(trick))
+    assert (got.status, got.task["task_status"]) == (1, "failed")
+    assert {finding(got, "check")["outcome"]} == {"failed"}
+
+
+@pytest.mark.criterion("E25")
+def test_a_gate_in_a_git_hook_blocks_the_push_itself(walk: Walk, tmp_path: Path) -> None:
+    project(walk)
+    remote = tmp_path / "remote.git"
+    hook = walk.folder / ".git" / "hooks" / "pre-push"
+    hook.write_text(f"#!/bin/sh\nexec {SCRIPT} gate ./check.sh\n")
+    hook.chmod(0o755)
+
+    def git(*words: str) -> int:
+        command = ["git", *words]
+        done = subprocess.run(
+            command, cwd=walk.folder, check=False, capture_output=True, env=walk.environ()
+        )
+        return done.returncode
+
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    assert git("push", str(remote), "main") != 0
+    assert git("ls-remote", "--exit-code", str(remote), "main") != 0
+    git("checkout", "-q", "good")
+    assert git("push", str(remote), "good") == 0
+    assert git("ls-remote", "--exit-code", str(remote), "good") == 0
+
+
+@pytest.mark.criterion("E04")
+def test_a_client_that_ends_although_its_gate_refused_has_hit_a_cap(walk: Walk) -> None:
+    project(walk)
+    over = {"type": "system", "subtype": "notification", "key": "stop-hook-block-cap"}
+    stream = [init(), said("all done"), over, result("all done")]
+    got = walk.run("--gate", "./check.sh", *ONCE, *walk.claude(*stream))
+    assert got.exit == ("max_iterations", "reentry_cap")
+    assert (got.status, got.cell) == (4, "cap_hit")
+    assert got.task["task_status"] not in {"succeeded", "queued"}

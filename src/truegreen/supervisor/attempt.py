@@ -30,7 +30,7 @@ from truegreen.work.agents import Adapter, Ending, Expectation, Reader, Reading,
 from truegreen.work.claims import Rejected, read_claim_file, statements_of
 from truegreen.work.exits import Declared, exit_of
 from truegreen.work.gates.held_cases import data_paths
-from truegreen.work.jail import Profile, choose
+from truegreen.work.jail import Profile, choose, shielded
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
 from truegreen.work.watch import HOLD
@@ -291,6 +291,7 @@ class Attempt:
             bound=(self._files.inside, *([home] if home else [])),
             network=contract.network,
             private_home=home,
+            placed=shielded(self._prepared.workspace.root),
         )
 
     # -- how it ended ---------------------------------------------------------------------------

@@ -171,7 +171,8 @@ class Watch:
             gone = self._child.gone()
         for handle in list(self._streams):
             self._drain(handle)
-        self.disk_full = self._room.scarce()  # what filled it in no time has ended by itself
+        # What filled it in no time has ended by itself
+        self.disk_full = self.stopped == "disk" or self._room.scarce()
         return gone
 
     def _turn(self) -> None:

@@ -210,10 +210,12 @@ def test_in_the_jail_only_the_copy_and_the_scratch_folder_can_be_written(tree, t
     in_jail()
     outside = tmp_path / "outside"
     outside.mkdir()
-    text = f"touch here $HOME/x $TMPDIR/y && ! touch {outside}/x && ! touch {tree.root}/x"
-    found = tree.ask(sh(text))
+    text = f"touch here {tree.root}/there $HOME/x $TMPDIR/y && test -e there && ! touch {outside}/x"
+    before = sorted(tree.root.iterdir())
+    found = tree.ask(sh(f"{text} && rm a.txt"))
     assert (found.outcome, found.isolation) == (PASSED, "jail")
     assert not list(outside.iterdir())
+    assert sorted(tree.root.iterdir()) == before
 
 
 def test_in_the_jail_there_is_no_network_unless_the_gate_asks(tree):

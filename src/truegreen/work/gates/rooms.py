@@ -30,6 +30,8 @@ from truegreen.work.workspace.globs import Globs
 _WITHOUT_COPY = frozenset({GateKind.DIFF, GateKind.GIT})
 _UNDER_TEST = frozenset({GateKind.HTTP, GateKind.HELD_OUT})
 """Kinds whose command is the work and not the check: it is judged from outside."""
+_OF_KIND = {GateKind.PYTEST: ("conftest.py",)}
+"""What a kind loads by its name, wherever it lies: it comes from the base, protected or not."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -120,9 +122,11 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
     tampered = tuple(change for change in changes if globs.cover(change.path))
     allowed = gate.tampering is Tampering.ALLOW
     if gate.kind not in _WITHOUT_COPY:
-        restored = () if allowed else protect
+        restored = () if allowed else (*protect, *_OF_KIND.get(gate.kind, ()))
         laid = site.workspace.lay(site.left, root, protect=restored, base=site.base)
-        tampered = laid.tampered or tampered
+        # What is only added beside the protected files is set aside, and no tampering.
+        told = (c for c in laid.tampered if globs.cover(c.path) or c.how != "added")
+        tampered = tuple(told) or tampered
         _drop_byte_code(root, changes)
         _make_folder(root, site.folder)
     kept = changed if allowed else {p: how for p, how in changed.items() if not globs.cover(p)}

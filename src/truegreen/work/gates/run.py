@@ -222,15 +222,20 @@ def launch_of(
         raise Unavailable(fault)
     asked = gate.network if network is None else network
     rooms = (scene.root, scene.scratch)
+    jailed = choose(scene.isolation) is Isolation.JAIL
+    # What can't be masked but only be refused would break whoever looks for it
+    masked = settings_above(scene.sight).masked if jailed else ()
+    # A copy that Python wrote its byte code into would not be what was taken
+    own = {} if jailed or not scene.tools.pins else {"PYTHONDONTWRITEBYTECODE": "1"}
     return process.Launch(
         argv=found.words,
         cwd=scene.cwd,
-        env={**environment(gate, scene, found.path), **more},
+        env={**environment(gate, scene, found.path), **own, **more},
         isolation=scene.isolation,
         jail=Profile(
             readonly_root=True,
             writable=rooms,
-            hidden=(*scene.hidden, *settings_above(scene.sight).masked),
+            hidden=(*scene.hidden, *masked),
             bound=rooms,
             placed=_placed(scene),
             network=asked,

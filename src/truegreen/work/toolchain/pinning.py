@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -233,7 +234,8 @@ class Store:
         for used, path in sorted(aged):
             name = os.path.basename(path)
             days = 1 if name.startswith(UNFINISHED) else KEPT_DAYS
-            if name != _SEEN and used < now - days * _DAY:
+            copy = re.fullmatch(r"[0-9a-f]{64}", name) or name.startswith(UNFINISHED)
+            if copy and used < now - days * _DAY:
                 doomed = draft_path(self._folder)
                 with contextlib.suppress(OSError):  # another one tidies, too
                     os.rename(path, doomed)

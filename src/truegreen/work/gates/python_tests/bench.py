@@ -148,9 +148,7 @@ def _write(whole: str, data: bytes) -> None:
         file.write(data)
 
 
-def _coverage(
-    scene: Scene, base: Tree, words: tuple[str, ...], python: Python
-) -> Iterator[str]:
+def _coverage(scene: Scene, base: Tree, words: tuple[str, ...], python: Python) -> Iterator[str]:
     """The settings of coverage, with its threshold, where the agent changed them."""
     given = [word for word in read(words) if word.option.startswith("--cov")]
     if "pytest_cov" not in python.plugins or not given:

@@ -174,7 +174,7 @@ def listen(
 
 def evidence_of(control: Control, heard: Heard) -> dict[str, Any]:
     """What a record keeps of a control."""
-    kinds = {kind: 0 for kind in sorted(set(control.changed.values()))}
+    kinds = dict.fromkeys(sorted(set(control.changed.values())), 0)
     for kind in control.changed.values():
         kinds[kind] += 1
     told: Mapping[str, Any] = {

@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.model import FindingOutcome, Level
-from truegreen.work import process
 from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, SKIPPED, XFAILED, Case, named
 from truegreen.work.gates.output import last_line, one_line, text_of
 from truegreen.work.gates.python_tests import bench as benches
 from truegreen.work.gates.python_tests import control as controls
 from truegreen.work.gates.python_tests import session
 from truegreen.work.gates.python_tests.bench import Bench, bench_of, doubt_of
-from truegreen.work.gates.python_tests.canary import Canary, hatch
+from truegreen.work.gates.python_tests.canary import hatch
 from truegreen.work.gates.python_tests.session import Asked, Session
 from truegreen.work.gates.python_tests.words import file_of, function_of, paths, selects
 from truegreen.work.gates.reports import compact_ids, expanded_ids, judge_cases
@@ -178,7 +177,7 @@ class _Sitting:
         heard = controls.listen(control, said, cases, self.pinned.deaf | never)
         told = controls.evidence_of(control, heard)
         if self.on_base:
-            told |= self._calibrated(main, control, said, heard)
+            told |= self._calibrated(main, control, said)
             return replace(answer, evidence={**answer.evidence, "control": told})
         answer = replace(answer, evidence={**answer.evidence, "control": told})
         if not answer.green or self.pinned.trouble:
@@ -192,11 +191,13 @@ class _Sitting:
         silent = f"{named(heard.silent)} did not run in it" if heard.silent else ""
         if trouble := heard.trouble or silent:
             again = said.lasting and not heard.silent
-            return gate_error(f"the control did not work: {trouble}", lasting=again, **answer.evidence)
+            return gate_error(
+                f"the control did not work: {trouble}", lasting=again, **answer.evidence
+            )
         return answer
 
     def _calibrated(
-        self, main: Session, control: controls.Control, said: Session, heard: controls.Heard
+        self, main: Session, control: controls.Control, said: Session
     ) -> dict[str, Any]:
         """What afterwards can't be asked, because it did not answer before the agent, either."""
         outcomes = {case.id: case.outcome for case in said.cases}
@@ -206,9 +207,8 @@ class _Sitting:
             if function_of(case.id) in control.changed and outcomes.get(case.id) not in _BAD
         }
         fit = self.canary is not None and controls.fit(self.canary, main.cases)
-        told = {"salt": self.salt, "canary": fit, "deaf": compact_ids(deaf) if deaf else {}}
-        del heard
-        return {name: value for name, value in told.items() if value != {}}
+        told: dict[str, Any] = {"salt": self.salt, "canary": fit}
+        return {**told, "deaf": compact_ids(deaf)} if deaf else told
 
     # The session
 
@@ -318,21 +318,18 @@ class _Sitting:
         bench = self.bench
         counted = {file_of(case.id) for case in self._counted(self._own(main))}
         doubt = doubt_of(bench, counted)
-        ended: process.Ended = main.ended
-        answer = with_evidence(answer, (), Located(("",), "", doubt), ended, bench.scene)
-        short = self._short(answer, ended)
+        answer = with_evidence(answer, (), Located(("",), "", doubt), main.ended, bench.scene)
+        short = self._short(answer)
         level = Level.A1 if doubt else Level.A2 if short or not answer.green else Level.A3
         told = {"argv": ["pytest", *bench.gate.args], "python": bench.python.program}
         told |= {"short": short} if short and answer.green else {}
         return replace(answer, level=level, evidence={**answer.evidence, **told})
 
-    def _short(self, answer: Answer, ended: process.Ended) -> list[str]:
+    def _short(self, answer: Answer) -> list[str]:
         """What keeps it from A3."""
         control = answer.evidence.get("control", {})
         trouble = self.pinned.trouble
         reasons = (
-            (ended.isolation is not Isolation.JAIL, "it ran without a jail"),
-            (self.bench.gate.network, "it had the network"),
             (self.pinned.ids is None, "nobody knows which tests ran before the agent"),
             (bool(trouble), f"a control was not possible before the agent, either: {trouble}"),
             (not control.get("heard"), "no test had an expectation that could be changed"),
@@ -381,6 +378,3 @@ def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[st
         return Counter({"not run": len(files)})
     known = pinned.ids or {}
     return Counter(case.outcome for case in said.cases if case.id not in known)
-
-
-

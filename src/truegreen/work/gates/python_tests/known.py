@@ -128,9 +128,7 @@ def _says(node: ast.AST) -> bool:
     return bool(_EXCUSE.search(ast.unparse(node)))
 
 
-def missing(
-    known: Mapping[str, bool], cases: Sequence[Case], *, selected: bool
-) -> dict[str, str]:
+def missing(known: Mapping[str, bool], cases: Sequence[Case], *, selected: bool) -> dict[str, str]:
     """Known tests that did not run and pass, with what became of them.
 
     Where options select among tests, one that is not there was not selected.

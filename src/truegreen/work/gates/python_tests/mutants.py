@@ -76,7 +76,7 @@ def mutate(
 
 
 def _plain(decorators: Sequence[ast.expr]) -> bool:
-    """Whether a failure of the body is one of the test; a decorator that nobody knows may hide it."""
+    """Whether a failure of the body is one of the test; an unknown decorator may hide it."""
     return all(_PLAIN_DECORATORS.match(ast.unparse(each)) for each in decorators) and not any(
         "xfail" in ast.unparse(each) for each in decorators
     )
@@ -143,9 +143,7 @@ def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:
         yield test
 
 
-def _literals(
-    statement: ast.stmt, source: _Source, chance: random.Random
-) -> Iterator[list[_Edit]]:
+def _literals(statement: ast.stmt, source: _Source, chance: random.Random) -> Iterator[list[_Edit]]:
     for left, right in _compared(statement):
         if _LENIENT.search(ast.unparse(statement)):
             continue
@@ -219,7 +217,8 @@ def _other(value: Any, chance: random.Random) -> Any:
     if isinstance(value, int | float | complex):
         shift = chance.randrange(1000, 1_000_000)
         other = value + type(value)(shift)
-        return type(value)(shift) if other in (value, -value) or other != other else other
+        # Infinity stays what it is, and NaN equals nothing
+        return other if abs(other - value) > 1 else type(value)(shift)
     if isinstance(value, str | bytes):
         text = "".join(chance.choice(_SAFE) for _ in range(max(len(value), 8)))
         return text if isinstance(value, str) else text.encode()
@@ -234,7 +233,7 @@ def _other_container(value: Any, chance: random.Random) -> Any:
         return {inner: inner} if isinstance(value, dict) else type(value)([inner])
     if isinstance(value, dict):
         changed = chance.choice(list(value))
-        return {key: _other(each, chance) if key == changed else each for key, each in value.items()}
+        return {**value, changed: _other(value[changed], chance)}
     items = list(value)
     place = chance.randrange(len(items))
     items[place] = _other(items[place], chance)

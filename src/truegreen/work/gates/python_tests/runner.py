@@ -42,9 +42,8 @@ class Keeper:
     @staticmethod
     def _origin(found: Any) -> str:
         places = list(found.submodule_search_locations or ())
-        if places:
-            return os.path.dirname(os.path.abspath(places[0]))
-        return os.path.dirname(os.path.abspath(found.origin or ""))
+        origin: str = places[0] if places else found.origin or ""
+        return os.path.dirname(os.path.abspath(origin))
 
     def _in_tree(self, place: str) -> bool:
         whole = place + "/"
@@ -87,7 +86,8 @@ class Host:
                 config.hook.pytest_deselected(items=left_out)
         if self._spec["canary"]:
             for canary in self._canaries(session):
-                items.insert(random.SystemRandom().randint(0, len(items)), canary)
+                # Not in between: fixtures of a module are set up once for all of its tests.
+                items.insert(random.SystemRandom().choice((0, len(items))), canary)
 
     def _canaries(self, session: Any) -> Any:
         import pathlib  # noqa: PLC0415 - loaded by pytest already
@@ -140,11 +140,11 @@ def main() -> None:
         sys.stdout.flush()
         leave(NO_PYTEST)
     _moved(spec)
-    sys.meta_path.insert(0, Keeper(spec))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Keeper(spec))
     wrapper = pytest.hookimpl(hookwrapper=True, tryfirst=True)
     for name in ("pytest_collection_modifyitems", "pytest_runtest_makereport"):
-        setattr(Host, name, wrapper(getattr(Host, name)))
-    Host.pytest_configure = pytest.hookimpl(tryfirst=True)(Host.pytest_configure)  # type: ignore[method-assign]
+        wrapper(getattr(Host, name))
+    pytest.hookimpl(tryfirst=True)(Host.pytest_configure)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.argv = [os.path.join(os.path.dirname(pytest.__file__), "__main__.py"), *spec["args"]]
     code = pytest.main(spec["args"], plugins=[*spec["plugins"], Host(spec)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from truegreen.contract import Gate, Isolation
 from truegreen.work import process
 from truegreen.work.documents import Trouble, inside, read_regular
-from truegreen.work.gates.output import last_line, text_of
+from truegreen.work.gates.output import last_line, one_line, text_of
 from truegreen.work.gates.python_tests.canary import Canary
 from truegreen.work.gates.python_tests.words import has
 from truegreen.work.gates.reports import Case, read_junit
@@ -29,7 +29,12 @@ from truegreen.work.toolchain import Python
 NO_PYTEST = 86
 """The runner's own word: there is no pytest in the pinned environment."""
 REPORT_BYTES = 32 * 1024 * 1024
-_INTERRUPTED, _INTERNAL, _USAGE, _NO_TESTS = 2, 3, 4, 5
+_INTERNAL, _USAGE = 3, 4
+_FAULTS = {
+    NO_PYTEST: "the pinned interpreter has no pytest, install it there",
+    _INTERNAL: "pytest broke down",
+    _USAGE: "pytest could not start",
+}
 _CONFTEST = re.compile(r"^ImportError while loading conftest '([^']*)'", re.MULTILINE)
 _MODULE = re.compile(r"([A-Za-z_]\w*)(?:\.\w[\w-]*)*\.(?:py|pyi|so|pyd|pyc)")
 
@@ -74,9 +79,7 @@ class Session(NamedTuple):
         return self.ended.code or 0
 
 
-def run(
-    place: Place, scene: Scene, asked: Asked, tick: Callable[[], str | None] | None
-) -> Session:
+def run(place: Place, scene: Scene, asked: Asked, tick: Callable[[], str | None] | None) -> Session:
     """Run one session to its end, and read its report."""
     report = os.path.join(scene.scratch, f"{os.urandom(12).hex()}.xml")
     found = Located(_command(place.python), _path(scene), "")
@@ -161,29 +164,30 @@ def _read(place: Place, scene: Scene, ended: process.Ended, report: str) -> Sess
         passing = ended.stopped == "time" or ended.signal is not None or ended.oom
         return Session(ended, fault=fault, lasting=not passing)
     text = text_of(ended.stdout.tail)
-    said = last_line(text)
-    if ended.code == NO_PYTEST:
-        return Session(ended, fault=f"the pinned interpreter has no pytest ({said}): install it")
-    if ended.code == _USAGE:
-        conftest = _CONFTEST.search(text)
-        if conftest:
-            return Session(ended, conftest=conftest[1], fault=said)
-        return Session(ended, fault=f"pytest could not start: {_error(text) or said}")
-    if ended.code == _INTERNAL:
-        return Session(ended, fault=f"pytest broke down: {said}")
-    document = read_regular(report, within=scene.scratch, limit=REPORT_BYTES)
-    if isinstance(document, Trouble):
-        why = f"exit {ended.code} without a usable report: it {document.reason}"
-        return Session(ended, fault=f"{why} ({said})" if said else why)
-    cases = read_junit(document.data, (scene.sight,))
+    if ended.code == _USAGE and (conftest := _CONFTEST.search(text)):
+        return Session(ended, conftest=conftest[1], fault=_last_error(text))
+    if ended.code in _FAULTS:
+        return Session(ended, fault=f"{_FAULTS[ended.code]}: {_last_error(text)}")
+    cases = _cases(scene, report)
     if isinstance(cases, str):
-        return Session(ended, fault=f"pytest's report can't be used: {cases}")
+        why = f"exit {ended.code} and no usable report: it {cases}"
+        said = last_line(text)
+        return Session(ended, fault=f"{why} ({said})" if said else why)
     return Session(ended, tuple(cases))
 
 
-def _error(text: str) -> str:
-    found = re.findall(r"^(?:ERROR|.*: error): (.*)$", text, re.MULTILINE)
-    return str(found[-1]) if found else ""
+def _cases(scene: Scene, report: str) -> list[Case] | str:
+    document = read_regular(report, within=scene.scratch, limit=REPORT_BYTES)
+    if isinstance(document, Trouble):
+        return document.reason
+    cases = read_junit(document.data, (scene.sight,))
+    return f"can't be read: {cases}" if isinstance(cases, str) else cases
+
+
+def _last_error(text: str) -> str:
+    """The last line that names an error; pytest says more after it."""
+    found = re.findall(r"^(?:ERROR:|.*: error:|E  ) *(.*)$", text, re.MULTILINE)
+    return one_line(found[-1]) if found else last_line(text)
 
 
 def names_of(files: Sequence[str]) -> dict[str, list[str]]:

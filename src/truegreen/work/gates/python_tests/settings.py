@@ -91,9 +91,8 @@ def _upwards(place: str) -> Iterator[str]:
 
 def _located(tree: Tree, places: Sequence[str], release: tuple[int, ...]) -> Settings | None:
     bare = ""
-    names = (*_DEDICATED, "pyproject.toml", "tox.ini", "setup.cfg")
-    if release >= _TOML_SINCE:
-        names = (*_DEDICATED_TOML, *names)
+    native = _DEDICATED_TOML if release >= _TOML_SINCE else ()
+    names = (*native, *_DEDICATED, "pyproject.toml", "tox.ini", "setup.cfg")
     for root in (root for place in places for root in _upwards(place)):
         for name in names:
             path = os.path.join(root, name)
@@ -141,7 +140,7 @@ def _toml(data: bytes) -> dict[str, Any]:
         return {}
 
 
-def _ini(data: bytes) -> dict[str, Any]:
+def _ini(data: bytes) -> dict[str, dict[str, Any]]:
     import configparser  # noqa: PLC0415 - start-up is measured
 
     parser = configparser.RawConfigParser(
@@ -186,6 +185,6 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def added_name(path: str) -> str:
-    """Beside the original, so that relative paths in it mean the same; the suffix says how to read."""
+    """Beside the original: relative paths mean the same, and the suffix says how to read it."""
     stem, suffix = os.path.splitext(path)
     return f"{stem}-{os.urandom(6).hex()}{suffix}"

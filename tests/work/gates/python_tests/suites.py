@@ -1,0 +1,74 @@
+"""Suites for tests of the pytest gate: a tree, the interpreter that runs these tests, a verdict."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import sysconfig
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.work.gates.trees import Tree
+from truegreen.contract import Gate, GateKind
+from truegreen.work.toolchain import Python, Toolchain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from truegreen.facts import Finding
+
+# Plugins that tests of the gate need; the others of this environment only cost time.
+PLUGINS = ("pytest_cov", "hypothesispytest", "xdist", "timeout")
+
+CORE = "def double(n):\n    return n\n"
+FIXED = "def double(n):\n    return n * 2\n"
+TESTS = """\
+from core import double
+
+
+def test_two():
+    assert double(2) == 4
+
+
+def test_three():
+    assert double(3) == 6
+
+
+def test_zero():
+    assert double(0) == 0
+"""
+FILES = {"core.py": CORE, "tests/test_core.py": TESTS}
+
+
+def tools(*plugins: str, version: str = pytest.__version__) -> Toolchain:
+    """The interpreter that runs these tests, as if it had been pinned."""
+    there = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
+    python = Python(
+        program=sys.executable,
+        version=sys.version.split()[0],
+        pytest=version,
+        plugins=tuple(name for name in plugins or PLUGINS if name in there),
+        stdlib=sysconfig.get_path("stdlib"),
+        sites=(sysconfig.get_path("purelib"),),
+    )
+    return Toolchain(pythons={"": python})
+
+
+class Suite(Tree):
+    """A tree with tests, and what the gate says about it."""
+
+    def __init__(self, home: Path, files: Mapping[str, str | bytes] = FILES) -> None:
+        super().__init__(home, files)
+
+    def judge(self, *args: str, **more: Any) -> Finding:
+        """The finding after the agent; `before` is the one that it was compared with."""
+        given = {key: more.pop(key) for key in ("protect", "env", "network") if key in more}
+        given.setdefault("protect", ("tests",))
+        gate = Gate(name="pytest", kind=GateKind.PYTEST, args=args, **given, **more.pop("gate", {}))
+        more.setdefault("tools", tools())
+        found = self.examine(gate, **more)
+        assert not any((self.home / "scratch").iterdir()), "a gate left its room behind"
+        self.before = found[0]
+        return found[-1]
