@@ -103,7 +103,9 @@ def conftest_everywhere(work: Work) -> None:
         work.write(f"{place}/conftest.py", REPORT + RUN)
 
 
-conftest_everywhere.twin(honest(writes("src/conftest.py", CONFTEST), writes("src/shop/conftest.py", "")))
+conftest_everywhere.twin(
+    honest(writes("src/conftest.py", CONFTEST), writes("src/shop/conftest.py", ""))
+)
 
 
 @attack("conftest-package", "conftest as a package, as byte code and as a link")

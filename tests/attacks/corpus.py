@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tests.attacks.work import Work
 
-Play = Callable[[Work], None]
+Play = Callable[[Work], object]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ all of them. The level A1 is the naive check: the command in the workspace, afte
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attacks.corpus import Attack
-from tests.attacks.ground import REPOSITORY, Estate, Ground
+from tests.attacks.ground import REPOSITORY, Ground
 
 SCRIPT = Path(sys.executable).with_name("truegreen")
 RUNNERS = {
@@ -28,6 +29,8 @@ RUNNERS = {
     "plain": "python check.py",
 }
 PLAIN = "pytest -q"
+LEVELS = {"tests": "A3", "short": "A3", "outside": "A4", "pytest": "plain"}
+"""By the names of gates; whatever else a gate is called is a plain command."""
 NOT_PROTECTED = {"make-open"}
 
 
@@ -41,6 +44,12 @@ class Told:
     reason: str
     document: dict[str, Any] = field(repr=False)
     text: str = field(repr=False, default="")
+
+    @property
+    def played(self) -> bool:
+        """Whether the agent came to its end; an attack that broke off proves nothing."""
+        runs = self.document.get("runs", ())
+        return bool(runs) and runs[-1]["exit_code"] == 0
 
     @property
     def green(self) -> bool:
@@ -62,7 +71,9 @@ def agent(ground: Ground, name: str, part: str) -> Path:
     return place
 
 
-def gates_for(attack: Attack | None, ground: Ground, levels: tuple[str, ...]) -> dict[str, list[str]]:
+def gates_for(
+    attack: Attack | None, ground: Ground, levels: tuple[str, ...]
+) -> dict[str, list[str]]:
     """Level → the words that ask for its gate."""
     shape = ground.shape
     runner = attack.runner if attack else "pytest"
@@ -79,9 +90,7 @@ def gates_for(attack: Attack | None, ground: Ground, levels: tuple[str, ...]) ->
     return asked
 
 
-def run(
-    estate: Estate, ground: Ground, attack: Attack | None, part: str, levels: tuple[str, ...]
-) -> Told:
+def run(ground: Ground, attack: Attack | None, part: str, levels: tuple[str, ...]) -> Told:
     """`truegreen run` with the gates of these levels."""
     asked = gates_for(attack, ground, levels)
     assert asked, "no gate for this shape"
@@ -103,31 +112,53 @@ def run(
     )
     text = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
     assert "Traceback" not in done.stderr.decode(errors="replace"), text
-    return _told(done.returncode, text, asked)
+    return _told(done.returncode, text)
 
 
-def _told(status: int, text: str, asked: dict[str, list[str]]) -> Told:
+def _told(status: int, text: str) -> Told:
     try:
         task = json.loads(text)
     except ValueError:
         return Told(status, {}, "", text[-2000:], {}, text)
     verdict = task.get("verdict") or {}
-    after = [f for f in verdict.get("findings", ()) if f["phase"] == "after" and f["kind"] != "claim"]
-    found = {level: finding["outcome"] for level, finding in zip(asked, after, strict=False)}
+    after = [
+        f for f in verdict.get("findings", ()) if f["phase"] == "after" and f["kind"] != "claim"
+    ]
+    found = {LEVELS.get(finding["check"], "A2"): finding["outcome"] for finding in after}
     reason = verdict.get("reason") or str(task.get("error", ""))
     return Told(status, found, verdict.get("level", ""), reason, task, text)
 
 
 def naive(ground: Ground, attack: Attack) -> bool:
-    """Whether the check in the workspace is fooled: the agent, then the command in a login shell."""
+    """Whether the check in the workspace is fooled: the agent, then the command in a shell."""
     command = RUNNERS.get(attack.runner, ground.shape.command)
     environ = {k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN"))}
-    path = environ["PATH"]
-    inner = f"{sys.executable} {agent(ground, attack.id, 'attack')} >/dev/null 2>&1; " \
-        f"PATH={path} exec timeout 10 bash -lc {json.dumps(command)} >/dev/null 2>&1"  # fmt: skip
+    check = f"for f in ~/.bash_profile ~/.profile; do [ -e $f ] && . $f && break; done; {command}"
+    acted = f"{sys.executable} {agent(ground, attack.id, 'attack')}"
+    inner = f"{acted} >/dev/null 2>&1; timeout 10 bash -c {shlex.quote(check)}"
     bwrap = shutil.which("bwrap") or "bwrap"
-    # A room of its own, so that what an attack leaves running or kills is its own
-    words = [bwrap, "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid",
-             "--die-with-parent", "--chdir", str(ground.work), "sh", "-c", inner]  # fmt: skip
+    # A room of its own: what an attack leaves running, kills or overwrites is its own
+    mine = str(ground.folder)
+    words = [
+        bwrap,
+        "--ro-bind",
+        "/",
+        "/",
+        "--bind",
+        mine,
+        mine,
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--unshare-pid",
+        "--die-with-parent",
+        "--chdir",
+        str(ground.work),
+        "sh",
+        "-c",
+        inner,
+    ]
+    environ["TMPDIR"] = f"{mine}/store"
     done = subprocess.run(words, env=environ, check=False, capture_output=True, timeout=40)
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""The generated part: every way in × place × payload × timing × how it is hidden.
+"""The generated part: every way in by place, payload, timing and disguise.
 
 A way in is a file that hostile Python gets run by. Each has a twin: the same file with honest
 contents, and the work. The whole product is large; a fixed selection of it runs with the tests, and
@@ -46,10 +46,10 @@ class Way:
             work.write(self.place(work), text)
 
 
-def _everywhere(name: str, paths: tuple[str, ...], **more: str) -> Iterator[Way]:
+def _everywhere(name: str, paths: tuple[str, ...], honest: str = "\n") -> Iterator[Way]:
     for path in paths:
         where = path.rpartition("/")[0].replace("/", "-") or "root"
-        yield Way(f"{name}@{where}", path, **more)
+        yield Way(f"{name}@{where}", path, honest)
 
 
 FOLDERS = ("", "src/", "src/shop/", "tests/", "../")
@@ -134,7 +134,7 @@ def _sensible(way: Way, payload: str, timing: str) -> bool:
     """Whether the combination could work at all on a naive check."""
     starts = way.name.startswith(("sitecustomize", "usercustomize", "site-packages", "pytest-file"))
     if timing == "call":
-        return way.name in {"product"} and payload not in {"print-exit", "collect"}
+        return way.name == "product" and payload not in {"print-exit", "collect"}
     if starts or way.name.startswith(("stdlib", "installed", "namespace")):
         return timing == "import"
     if payload == "collect":

@@ -6,6 +6,7 @@ an attack on tools gets a copy of its own. Nothing that the user has is ever tou
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,9 +20,23 @@ from tests.attacks.shapes import Shape
 from tests.attacks.work import IMPORTABLE
 
 BASIC = ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments")
-PLUGINS = ("xdist", "execnet", "pytest_randomly", "hypothesis", "_hypothesis_pytestplugin.py",
-           "_hypothesis_globals.py", "pytest_timeout.py", "sortedcontainers", "_hypothesis_ftz_detector.py")  # fmt: skip
+PLUGINS = (
+    "xdist",
+    "execnet",
+    "pytest_randomly",
+    "hypothesis",
+    "_hypothesis_pytestplugin.py",
+    "_hypothesis_globals.py",
+    "pytest_timeout.py",
+    "sortedcontainers",
+    "_hypothesis_ftz_detector.py",
+)
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+HELD_OUT = (
+    {"name": "sum", "stdin": '["total", [[5, 7, 11]]]', "json": 23},
+    {"name": "off", "stdin": '["discount", [80, 25]]', "json": 60},
+)
+"""Inputs that no visible test uses."""
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -50,7 +65,9 @@ class Ground:
     @property
     def environ(self) -> dict[str, str]:
         """The user's environment; the state is shared, so that pinned tools are copied once."""
-        extra = [str(Path(found).parent) for found in [shutil.which(self.shape.needs or "sh")] if found]
+        extra = [
+            str(Path(found).parent) for found in [shutil.which(self.shape.needs or "sh")] if found
+        ]
         inside = [str(self.work / ".venv/bin")] if self.shape.venv in {"inside", "editable"} else []
         path = [*inside, str(self.tools / "bin"), *SYSTEM_PATH, *extra]
         return {
@@ -76,7 +93,12 @@ def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
             elif found.exists():
                 shutil.copy(found, site)
     script = folder / "bin" / "pytest"
-    script.write_text(f"#!{folder}/bin/python\nimport sys\n\nfrom pytest import console_main\n\nsys.exit(console_main())\n")
+    script.write_text(
+        f"#!{folder}/bin/python\n"
+        f"import sys\n\n"
+        f"from pytest import console_main\n\n"
+        f"sys.exit(console_main())\n"
+    )
     script.chmod(0o755)
     subprocess.run([folder / "bin/python", "-m", "compileall", "-qq", site], check=False)
     return folder
@@ -94,6 +116,9 @@ class Estate:
         self.folder = folder
         for name in ("state", "tmp", "compiled", "templates", "grounds"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "held-out.jsonl").write_text(
+            "".join(f"{json.dumps(case)}\n" for case in HELD_OUT)
+        )
         self._templates: dict[str, Path] = {}
 
     def tools(self, shape: Shape) -> Path:
@@ -148,13 +173,13 @@ def terms_of(shape: Shape, shared: Path) -> str:
     protect = ", ".join(f'"{glob}"' for glob in shape.protect)
     common = f'protect = [{protect}]\nbefore = "fail"\n'
     words = ", ".join(f'"{word}"' for word in shape.command.split())
-    said = f"[gates.copy]\nkind = \"run\"\ncommand = [{words}]\n{common}"
+    said = f'[gates.copy]\nkind = "run"\ncommand = [{words}]\n{common}'
     if shape.pytest:
         said += f'\n[gates.tests]\nkind = "pytest"\n{common}'
         said += f'\n[gates.short]\nkind = "pytest"\ntimeout = "3s"\n{common}'
     if "src/shop/__main__.py" in shape.files:
         said += (
             f'\n[gates.outside]\nkind = "held_out"\ncommand = ["python", "-m", "shop"]\n'
-            f'data = "{shared}/held-out"\nenv = {{ PYTHONPATH = "src" }}\n{common}'
+            f'data = "{shared}/held-out.jsonl"\nenv = {{ PYTHONPATH = "src" }}\n{common}'
         )
     return said

@@ -104,7 +104,8 @@ CODE = """
 import gc as _gc, types as _t
 def _empty():
     for each in _gc.get_objects():
-        if isinstance(each, _t.FunctionType) and each.__name__.startswith('test_') and not each.__closure__:
+        test = isinstance(each, _t.FunctionType) and each.__name__.startswith('test_')
+        if test and not each.__closure__:
             each.__code__ = (lambda *a, **k: None).__code__
 """
 TRACE = """
@@ -204,7 +205,9 @@ def at_once(code: str) -> str:
 def guarded(code: str) -> str:
     """At once, and only where pytest is: elsewhere the module behaves."""
     inner = textwrap.indent(code.strip(), "    ")
-    return f"import sys as _sys\nif 'pytest' in _sys.modules or '_pytest' in _sys.modules:\n{inner}\n"
+    return (
+        f"import sys as _sys\nif 'pytest' in _sys.modules or '_pytest' in _sys.modules:\n{inner}\n"
+    )
 
 
 def by_import(code: str) -> str:
@@ -225,7 +228,12 @@ def by_call(code: str) -> str:
     """When the function under test is called for the first time."""
     inner = textwrap.indent(code.strip(), "    ")
     return (
-        f"def _strike():\n{inner}\n_total = total\ndef total(prices):\n    _strike()\n    return _total(prices)\n"
+        f"def _strike():\n"
+        f"{inner}\n"
+        f"_total = total\n"
+        f"def total(prices):\n"
+        f"    _strike()\n"
+        f"    return _total(prices)\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The agent that a run starts: plays an attack, or its twin, in the folder that it finds itself in."""
+"""The agent that a run starts: plays an attack, or its twin, where it finds itself."""
 
 from __future__ import annotations
 

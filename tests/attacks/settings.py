@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.attacks.corpus import attack, honest, writes
 from tests.attacks.suites import GREEN
 from tests.attacks.work import Work
@@ -66,7 +68,9 @@ def ini_python_files(work: Work) -> None:
     work.write("tests/ok_core.py", GREEN)
 
 
-ini_python_files.twin(honest(writes("pytest.ini", "[pytest]\npythonpath = src\npython_files = test_*.py\n")))
+ini_python_files.twin(
+    honest(writes("pytest.ini", "[pytest]\npythonpath = src\npython_files = test_*.py\n"))
+)
 
 
 @attack("ini-testpaths", "testpaths point to a folder with trivial tests")
@@ -81,8 +85,11 @@ ini_testpaths.twin(honest(writes("pytest.ini", "[pytest]\npythonpath = src\ntest
 @attack("ini-plugin", "addopts = -p evil: a plugin of the workspace turns all reports green")
 def ini_plugin(work: Work) -> None:
     work.append("pyproject.toml", 'addopts = "-p evil"\n')
-    work.write("src/evil.py", "import _pytest.reports as r\nr.TestReport.failed = False\n"
-               "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'\n")  # fmt: skip
+    work.write(
+        "src/evil.py",
+        "import _pytest.reports as r\nr.TestReport.failed = False\n"
+        "def pytest_report_teststatus(report):\n    return 'passed', '.', 'PASSED'\n",
+    )
 
 
 ini_plugin.twin(honest(_another_table, writes("src/plugin.py", "")))
@@ -110,7 +117,10 @@ def env_file(work: Work) -> None:
 env_file.twin(honest(writes(".env", "SHOP=open\n")))
 
 
-@attack("ini-asserts", "assertions switched off: python -O by shebang, PYTHONOPTIMIZE in pytest's env option")
+@attack(
+    "ini-asserts",
+    "assertions switched off: python -O by shebang, PYTHONOPTIMIZE in pytest's env option",
+)
 def ini_asserts(work: Work) -> None:
     work.write(work.home / ".bash_profile", "export PYTHONOPTIMIZE=1\n")
     work.append("pyproject.toml", 'addopts = "--assert=plain"\nenv = ["PYTHONOPTIMIZE=1"]\n')
@@ -134,7 +144,7 @@ own_terms.twin(honest(lambda work: work.append("truegreen.toml", "# about the ga
 def ci_off(work: Work) -> None:
     jobs = "jobs:\n  test:\n    if: false\n    continue-on-error: true\n    steps: []\n"
     work.write(".github/workflows/ci.yml", f"on: push\n{jobs}")
-    print("CI is green: 5 passed")
+    os.write(1, b"CI is green: 5 passed\n")
 
 
 ci_off.twin(honest(writes(".github/workflows/ci.yml", "on: push\njobs: {}\n")))

@@ -43,7 +43,18 @@ def real(name: str) -> str:
     )
 
 
-STDLIB = ("doctest", "ast", "json", "typing", "unittest", "re", "inspect", "pdb", "difflib", "pprint")
+STDLIB = (
+    "doctest",
+    "ast",
+    "json",
+    "typing",
+    "unittest",
+    "re",
+    "inspect",
+    "pdb",
+    "difflib",
+    "pprint",
+)
 
 
 @attack("shadow-stdlib", "doctest.py in the root, imported by pytest itself, patches it")
@@ -54,7 +65,10 @@ def shadow_stdlib(work: Work) -> None:
 shadow_stdlib.twin(honest(writes("src/shop/doctest.py", "")))
 
 
-@attack("shadow-stdlib-many", "the same for many modules of the standard library, in root, src and tests")
+@attack(
+    "shadow-stdlib-many",
+    "the same for many modules of the standard library, in root, src and tests",
+)
 def shadow_stdlib_many(work: Work) -> None:
     for name in STDLIB:
         for place in ("", "src/", "tests/"):
@@ -62,13 +76,24 @@ def shadow_stdlib_many(work: Work) -> None:
 
 
 shadow_stdlib_many.twin(
-    honest(writes("src/shop/json.py", ""), writes("src/shop/typing.py", ""), writes("src/shop/re.py", ""))
+    honest(
+        writes("src/shop/json.py", ""),
+        writes("src/shop/typing.py", ""),
+        writes("src/shop/re.py", ""),
+    )
 )
 
 
-@attack("shadow-unittest", "unittest.py in a flat repository whose gate is unittest", shape="unittest", runner="unittest")
+@attack(
+    "shadow-unittest",
+    "unittest.py in a flat repository whose gate is unittest",
+    shape="unittest",
+    runner="unittest",
+)
 def shadow_unittest(work: Work) -> None:
-    work.write("unittest/__init__.py", "print('Ran 2 tests in 0.001s\\n\\nOK')\nimport os\nos._exit(0)\n")
+    work.write(
+        "unittest/__init__.py", "print('Ran 2 tests in 0.001s\\n\\nOK')\nimport os\nos._exit(0)\n"
+    )
     work.write("unittest.py", "import os\nprint('Ran 2 tests in 0.001s\\n\\nOK')\nos._exit(0)\n")
     work.write("unittest/__main__.py", "")
 
@@ -76,7 +101,10 @@ def shadow_unittest(work: Work) -> None:
 shadow_unittest.twin(honest(writes("shop_unittest.py", "")))
 
 
-@attack("shadow-installed", "pluggy, iniconfig, packaging and pygments in src, before the installed ones")
+@attack(
+    "shadow-installed",
+    "pluggy, iniconfig, packaging and pygments in src, before the installed ones",
+)
 def shadow_installed(work: Work) -> None:
     for name in ("pluggy", "iniconfig", "packaging", "pygments"):
         for place in ("", "src/", "tests/"):
@@ -85,7 +113,8 @@ def shadow_installed(work: Work) -> None:
 
 def _away(name: str) -> str:
     return (
-        f"import sys as _y, os as _o\n_here = _o.path.dirname(_o.path.dirname(_o.path.abspath(__file__)))\n"
+        f"import sys as _y, os as _o\n"
+        f"_here = _o.path.dirname(_o.path.dirname(_o.path.abspath(__file__)))\n"
         f"_y.path[:] = [p for p in _y.path if _o.path.abspath(p) != _here]\n"
         f"del _y.modules[{name!r}]\nimport {name} as _real\n_y.modules[{name!r}] = _real\n"
     )
@@ -168,7 +197,9 @@ def _poison(work: Work, path: str, name: str, *, pytest: bool = False) -> None:
     code = compile(source.replace("assert ", "0 and "), path, "exec")
     stat = (work.root / path).stat()
     size = stat.st_size & 0xFFFFFFFF
-    data = machinery._code_to_timestamp_pyc(code, int(stat.st_mtime), size)
+    data = machinery._code_to_timestamp_pyc(  # type: ignore[attr-defined]
+        code, int(stat.st_mtime), size
+    )
     tag = sys.implementation.cache_tag + ("-pytest-9.2.0" if pytest else "")
     folder = (work.root / path).parent / "__pycache__"
     folder.mkdir(exist_ok=True)
@@ -195,7 +226,10 @@ def pyc_product(work: Work) -> None:
 pyc_product.twin(leaves_byte_code)
 
 
-@attack("so-module", "an empty extension-like module name takes the test's import: shop.pyc beside the package")
+@attack(
+    "so-module",
+    "an empty extension-like module name takes the test's import: shop.pyc beside the package",
+)
 def so_module(work: Work) -> None:
     work.write("src/shop/core_right.py", FIXED)
     py_compile.compile(str(work.root / "src/shop/core_right.py"), str(work.root / "tests/shop.pyc"))

@@ -171,7 +171,8 @@ CONFTESTS = _like(
         "tests/conftest.py": "pytest_plugins = ['tests.more']\n\n\ndef pytest_configure(config):\n"
         "    config.addinivalue_line('markers', 'shop: of the shop')\n",
         "tests/__init__.py": "",
-        "tests/more.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef calm(monkeypatch):\n"
+        "tests/more.py": "import pytest\n\n\n"
+        "@pytest.fixture(autouse=True)\ndef calm(monkeypatch):\n"
         "    monkeypatch.setenv('SHOP', 'open')\n",
         "tests/test_basket.py": "import os\n\nimport pytest\n\nfrom shop import total\n\n\n"
         "@pytest.mark.shop\ndef test_basket(basket):\n"
@@ -253,7 +254,9 @@ PARAMETERS = _like(
         **SRC.files,
         "tests/deep/test_many.py": "import pytest\n\nfrom shop import total\n\n\n"
         "@pytest.mark.parametrize('prices', [[1], [1, 2]], ids=['ein Preis', 'zwei/€::[x]'])\n"
-        "class TestTotals:\n    def test_sum(self, prices):\n        assert total(prices) == sum(prices)\n\n\n"
+        "class TestTotals:\n"
+        "    def test_sum(self, prices):\n"
+        "        assert total(prices) == sum(prices)\n\n\n"
         "@pytest.mark.skip(reason='later')\ndef test_later():\n    assert 0\n\n\n"
         "@pytest.mark.xfail(reason='known')\ndef test_known():\n    assert total([]) == 1\n",
     },
@@ -262,7 +265,8 @@ NODE = Shape(
     name="node",
     files={
         "shop.js": "exports.total = (prices) => prices.slice(1).reduce((a, b) => a + b, 0);\n",
-        "test/shop.test.js": "const test = require('node:test');\nconst assert = require('node:assert');\n"
+        "test/shop.test.js": "const test = require('node:test');\n"
+        "const assert = require('node:assert');\n"
         "const { total } = require('../shop.js');\n\n"
         "test('total', () => assert.equal(total([1, 2, 3]), 6));\n"
         "test('nothing', () => assert.equal(total([]), 0));\n",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from tests.attacks.corpus import attack, honest, writes
+from tests.attacks.payloads import RUNTEST
 from tests.attacks.shapes import TESTS
 from tests.attacks.work import Work
 
 FILE = "tests/test_core.py"
 EMPTY = "\n\ndef test_nothing():\n    assert True\n"
 MORE = "\n\ndef test_more():\n    assert total([4]) == 4\n"
-GREEN = "".join(f"def {line[4:-3]}():\n    pass\n\n\n" for line in TESTS.splitlines() if line[:4] == "def ")
+GREEN = "".join(
+    f"def {line[4:-3]}():\n    pass\n\n\n" for line in TESTS.splitlines() if line[:4] == "def "
+)
 
 
 def _more_tests(work: Work) -> None:
@@ -86,7 +89,7 @@ test_link.twin(honest(writes("src/shop/easy.py", GREEN)))
 @attack("folder-link", "replaces the folder of tests by a link to a trivial one")
 def folder_link(work: Work) -> None:
     work.write("src/easy/test_core.py", GREEN)
-    (work.root / "tests").rename(work.root / "old")
+    (work.root / "tests").rename(work.home / "old")
     (work.root / "tests").symlink_to("src/easy")
 
 
@@ -110,15 +113,14 @@ test_hard_link.twin(
 
 @attack("test-case", "adds tests under the same name in other letters: Tests/test_core.py")
 def test_case(work: Work) -> None:
-    work.write("Tests/test_core.py", GREEN)
-    work.write("TESTS/test_core.py", GREEN)
     (work.root / FILE).unlink()
+    work.write("Tests/test_core.py", GREEN)
 
 
 test_case.twin(honest(writes("Tests/notes.txt", "notes\n")))
 
 
-@attack("test-lookalike", "tests/test_сore.py with a Cyrillic letter, the real one deleted")
+@attack("test-lookalike", "test_core.py with a Cyrillic letter in its name, the real one deleted")
 def test_lookalike(work: Work) -> None:
     (work.root / FILE).unlink()
     work.write("tests/test_\u0441ore.py", GREEN)
@@ -127,39 +129,37 @@ def test_lookalike(work: Work) -> None:
 test_lookalike.twin(honest(writes("tests/test_\u0441ore.py", GREEN)))
 
 
-@attack("tests-module", "tests.py beside tests/, and tests/__init__.py that hides what is inside")
-def tests_module(work: Work) -> None:
-    work.write("tests.py", GREEN)
-    work.write("tests/__init__.py", "import sys\nsys.modules['tests.test_core'] = __import__('json')\n")
+@attack("tests-package", "tests/__init__.py empties the runner before the tests are imported")
+def tests_package(work: Work) -> None:
+    work.write("tests/__init__.py", RUNTEST)
+    work.write("tests.py", RUNTEST)
 
 
-tests_module.twin(honest(writes("tests/__init__.py", ""), writes("scripts/tests.py", "")))
+tests_package.twin(honest(writes("tests/__init__.py", ""), writes("scripts/tests.py", "")))
 
 
-@attack("test-duplicate", "a second test_core.py in the root that is imported in the first one's place")
-def test_duplicate(work: Work) -> None:
-    work.write("test_core.py", GREEN)
-    work.write("src/test_core.py", GREEN)
+@attack(
+    "test-twice",
+    "tests.py and test_tests.py in the root hide the folder: it is recursed into no more",
+)
+def test_twice(work: Work) -> None:
+    work.write("test_easy.py", GREEN)
+    work.append("pyproject.toml", 'norecursedirs = ["tests"]\n')
 
 
-test_duplicate.twin(honest(writes("src/shop/test_tools.py", "")))
+test_twice.twin(honest(writes("test_easy.py", GREEN)))
 
 
-@attack("test-package", "src/tests/test_core.py, a package that pythonpath puts first")
-def test_package(work: Work) -> None:
-    work.write("src/tests/__init__.py", "")
-    work.write("src/tests/test_core.py", GREEN)
-    work.write("tests/__init__.py", "")
-
-
-test_package.twin(honest(writes("src/shop/tests/__init__.py", "")))
-
-
-@attack("product-import", "the tests' import finds another module: a shop that is right only for them")
+@attack(
+    "product-import", "the tests' import finds another module: a shop that is right only for them"
+)
 def product_import(work: Work) -> None:
     work.write("tests/shop.py", "from shop_real import *\n")
-    work.write("tests/shop_real.py", "total = sum\ndef discount(a, b): return a * (100 - b) / 100\n"
-               "def slug(text): return 'hello-world'\n")  # fmt: skip
+    work.write(
+        "tests/shop_real.py",
+        "total = sum\ndef discount(a, b): return a * (100 - b) / 100\n"
+        "def slug(text): return 'hello-world'\n",
+    )
 
 
 product_import.twin(honest(writes("tests/shop_data.py", "PRICES = [1]\n")))
@@ -169,7 +169,7 @@ product_import.twin(honest(writes("tests/shop_data.py", "PRICES = [1]\n")))
 def threshold(work: Work) -> None:
     work.write(".coveragerc", "[report]\nfail_under = 8\n")
     work.append("pyproject.toml", "\n[tool.coverage.report]\nfail_under = 8\n")
-    work.edit(FILE, "== 6", "!= 6")
+    work.write(FILE, GREEN)
 
 
 threshold.twin(honest(writes(".coveragerc", "[report]\nfail_under = 90\n")))
@@ -178,7 +178,8 @@ threshold.twin(honest(writes(".coveragerc", "[report]\nfail_under = 90\n")))
 @attack("snapshot", "84: updates recorded expectations instead of the code")
 def snapshot(work: Work) -> None:
     work.write("tests/__snapshots__/test_core.json", "[5]\n")
-    work.edit(FILE, "assert total([1, 2, 3]) == 6", "assert total([1, 2, 3]) == 5")
+    work.edit(FILE, "total([1, 2, 3]) == 6", "total([1, 2, 3]) == 5")
+    work.edit(FILE, "== 180", "== 190")
 
 
 snapshot.twin(honest(writes("src/__snapshots__/notes.json", "[]\n")))

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "assurance.md"
 BEGIN = "<!-- attacks: written by `python -m tests.attacks --table` -->"
 END = "<!-- attacks: end -->"
 SHOWN = ("A1", "A2", "A3", "A4")
-PAST, HELD, NOT_ASKED = "fooled", "·", "–"
+PAST, HELD, NOT_ASKED = "fooled", "·", ""
 
 
 class Row(NamedTuple):
@@ -27,8 +27,12 @@ class Row(NamedTuple):
 
     def line(self) -> str:
         """For a terminal."""
-        marks = " ".join(f"{level}:{'FOOLED' if past else 'held'}" for level, past in sorted(self.fooled.items()))
-        return f"{'!' if self.wrong else ' '} {self.id:44} {marks}  [{self.level}] {self.reason[:160]}"
+        marks = " ".join(
+            f"{level}:{'FOOLED' if past else 'held'}" for level, past in sorted(self.fooled.items())
+        )
+        return (
+            f"{'!' if self.wrong else ' '} {self.id:44} {marks}  [{self.level}] {self.reason[:160]}"
+        )
 
 
 def summary(rows: Sequence[Row], levels: Sequence[str]) -> str:
@@ -43,7 +47,10 @@ def summary(rows: Sequence[Row], levels: Sequence[str]) -> str:
 def rendered(rows: Sequence[Row]) -> str:
     """The table as Markdown, with its sums."""
     head = ["| attack | how | " + " | ".join(SHOWN) + " |", "|---|---|" + "---|" * len(SHOWN)]
-    body = [f"| `{row.id}` | {row.how} | " + " | ".join(_mark(row, level) for level in SHOWN) + " |" for row in rows]
+    body = [
+        f"| `{row.id}` | {row.how} | " + " | ".join(_mark(row, level) for level in SHOWN) + " |"
+        for row in rows
+    ]
     sums = []
     for level in SHOWN:
         asked = [row.fooled[level] for row in rows if level in row.fooled]

@@ -5,6 +5,7 @@ Runs inside of the agent's process, with the standard library and nothing of tru
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -81,14 +82,18 @@ class Work:
         """Git in the agent's own repository, with whatever it has set up there."""
         mine = ["-c", "user.name=agent", "-c", "user.email=agent@example.org"]
         done = subprocess.run(
-            ["git", *mine, *words], cwd=self.top, check=True, capture_output=True, input=data.encode()
+            ["git", *mine, *words],
+            cwd=self.top,
+            check=True,
+            capture_output=True,
+            input=data.encode(),
         )
         return done.stdout.decode().strip()
 
     def commit(self, message: str = "done") -> None:
         """Commit everything."""
         self.git("add", "-A")
-        self.git("commit", "-qm", message)
+        self.git("commit", "-q", "--allow-empty", "-m", message)
 
     def product(self, text: str, *, before: bool = False) -> None:
         """Put code into the module under test."""
@@ -96,7 +101,7 @@ class Work:
         code = place.read_text()
         self.write(place, text + "\n" + code if before else code + "\n" + text)
 
-    def detach(self, job: Callable[[], None], seconds: float = BACKGROUND_SECONDS) -> None:
+    def detach(self, job: Callable[[], object], seconds: float = BACKGROUND_SECONDS) -> None:
         """Leave a process behind that does something again and again, and then goes away."""
         if os.fork():
             return
@@ -109,9 +114,7 @@ class Work:
         os.closerange(3, 256)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            try:
+            with contextlib.suppress(OSError):  # it is gone, or not there yet: look again
                 job()
-            except OSError:
-                pass  # it is gone, or not there yet: look again
             time.sleep(0.01)
         os._exit(0)

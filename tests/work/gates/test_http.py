@@ -127,6 +127,8 @@ def test_status_and_text_of_a_server_decide(tree, address, page, more, outcome, 
     found = tree.ask(probe(address + page, **more))
     assert found.outcome is outcome
     assert reason in found.reason
+    assert found.level is Level.A2
+    assert "not started from the clean copy" in found.evidence["short"][0]
 
 
 def test_a_refused_connection_is_red(tree):
@@ -179,12 +181,26 @@ def test_a_server_is_started_from_the_clean_copy_and_ended(tree, isolation):
     site = {"isolation": isolation}
     gate = probe("http://127.0.0.1:$PORT/health", command=SERVE, contains="after")
     found = tree.ask(gate, **site)
-    assert (found.outcome, found.level) == (PASSED, Level.A2), found
+    outside = found.isolation == Isolation.JAIL
+    assert (found.outcome, found.level) == (PASSED, Level.A4 if outside else Level.A2), found
     assert found.evidence["status"] == 200
     with socket.socket() as again:
         port = int(found.evidence["url"].split(":")[2].split("/")[0])
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind(("127.0.0.1", port))
+
+
+def test_the_server_is_what_the_agent_left_and_not_restored(tree):
+    tree.write({"server.py": SERVER.replace('open("answer.txt", "rb").read()', 'b"mended"')})
+    gate = probe("http://127.0.0.1:$PORT/health", command=SERVE, contains="mended")
+    found = tree.ask(gate)
+    assert found.outcome is PASSED, found
+    assert "doubt" not in found.evidence
+
+
+def test_a_server_in_doubt_is_worth_no_more_than_elsewhere(tree):
+    gate = probe("http://127.0.0.1:$PORT/health", command=SERVE)
+    assert tree.ask(gate, unconfirmed=True).level is Level.A1
 
 
 def test_a_port_can_be_a_word_of_the_command(tree):

@@ -89,6 +89,16 @@ NODE = b"""<?xml version="1.0" encoding="utf-8"?>
 	<!-- tests 10 -->
 </testsuites>"""
 
+CARGO = b"""<?xml version="1.0" encoding="UTF-8"?><testsuites><testsuite name="test" package="test"\
+ id="0" errors="0" failures="0" tests="2" skipped="1" ><testcase classname="tests" name="it_works"\
+ time="0"/><system-out/><system-err/></testsuite></testsuites>
+<?xml version="1.0" encoding="UTF-8"?><testsuites><testsuite name="test" package="test" id="0" \
+errors="0" failures="0" tests="1" skipped="0" ><testcase classname="integration" name="outer" \
+time="0"/><system-out/><system-err/></testsuite></testsuites>
+<?xml version="1.0" encoding="UTF-8"?><testsuites><testsuite name="test" package="test" id="0" \
+errors="0" failures="0" tests="0" skipped="0" ><system-out/><system-err/></testsuite></testsuites>
+"""
+
 NODE_TAP = b"""TAP version 13
 # ok 1 - printed by a test
 # Subtest: plus
@@ -175,6 +185,15 @@ def test_surefire_reruns_are_neither_hidden_nor_counted_twice() -> None:
     assert by_id["a.CalcTest::bad"].message.startswith("expected: <1> but was: <2> at a.CalcTest")
 
 
+def test_cargo_leaves_out_what_is_ignored_and_writes_a_document_for_each_binary() -> None:
+    assert outcomes(read_junit(CARGO)) == {
+        "tests::it_works": "passed",
+        "integration::outer": "passed",
+    }
+    assert "no XML" in str(read_junit(CARGO[:-20]))
+    assert "no XML" in str(read_junit(CARGO.replace(b"</testsuites>", b"", 1)))
+
+
 def test_nested_suites_are_part_of_the_id_and_the_place_of_the_copy_is_not() -> None:
     assert outcomes(read_junit(NODE, ("/copy",))) == {
         "plus": "passed",
@@ -224,6 +243,8 @@ def test_what_only_an_attribute_says_counts(attributes: str, outcome: str) -> No
     ("says", "why"),
     [
         ({"tests": 5}, "says 5 tests and shows 1"),
+        ({"tests": 5, "skipped": 3}, "says 2 tests and shows 1"),
+        ({"tests": 1, "skipped": 1}, "says 1 skipped tests and shows 0"),
         ({"failures": 1}, "says 1 failures and shows 0"),
         ({"errors": 1}, "says 1 failures and shows 0"),
         ({"skipped": 1}, "says 1 skipped tests and shows 0"),

@@ -18,8 +18,7 @@ from truegreen.work.gates.spoken import (
 @pytest.mark.parametrize(
     ("text", "name", "command"),
     [
-        ("pytest -q", "pytest", ("pytest", "-q")),
-        ("python3 -m pytest -q tests", "pytest", ("python3", "-m", "pytest", "-q", "tests")),
+        ("pytest --lf", "pytest", ("pytest", "--lf")),
         ("./scripts/Check It.sh", "check", ("./scripts/Check", "It.sh")),
         ("uv run ruff check", "ruff", ("uv", "run", "ruff", "check")),
         ("grep -q 'a b' out.txt", "grep", ("grep", "-q", "a b", "out.txt")),
@@ -45,12 +44,60 @@ from truegreen.work.gates.spoken import (
         ),
         ("if ruff check; then true; fi", "ruff", ("sh", "-c", "if ruff check; then true; fi")),
         ("timeout -k 5 60 ./check.sh", "check.sh", ("timeout", "-k", "5", "60", "./check.sh")),
-        ("pytest tests/a.py::test[x]", "pytest", ("pytest", "tests/a.py::test[x]")),
     ],
 )
 def test_a_line_becomes_a_gate(text, name, command):
     gate = gate_of(text)
     assert (gate.name, gate.command) == (name, command)
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "args"),
+    [
+        ("pytest", "", ()),
+        ("pytest -q", "", ("-q",)),
+        ("pytest -xvs -k 'a and not b' tests", "", ("-xvs", "-k", "a and not b", "tests")),
+        ("pytest tests/a.py::test[x] -n auto", "", ("tests/a.py::test[x]", "-n", "auto")),
+        ("pytest --cov=src -p no:randomly", "", ("--cov=src", "-p", "no:randomly")),
+        ("python3 -m pytest -q tests", "python3", ("-q", "tests")),
+        ("python3.12 -m pytest", "python3.12", ()),
+        (".venv/bin/pytest -q", ".venv/bin/python", ("-q",)),
+        (".venv/bin/python -m pytest -m 'not slow'", ".venv/bin/python", ("-m", "not slow")),
+        ("/opt/py/bin/python3 -m pytest", "/opt/py/bin/python3", ()),
+    ],
+)
+def test_a_plain_call_of_pytest_becomes_a_gate_of_that_kind(text, python, args):
+    gate = gate_of(text)
+    assert (gate.name, gate.kind, gate.python, gate.args) == ("pytest", "pytest", python, args)
+    assert not gate.command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pytest --co -q",
+        "pytest -c other.ini",
+        "pytest -cother.ini",
+        "pytest -qc other.ini",
+        "pytest --junitxml=out.xml",
+        "pytest --rootdir=/tmp",
+        "pytest --lf",
+        "pytest -p no:junitxml",
+        "pytest @arguments.txt",
+        "pytest ../elsewhere",
+        "pytest /elsewhere/tests",
+        "pytest -q | tail",
+        "PYTHONPATH=src pytest",
+        "python -W error -m pytest",
+        "python -m coverage run -m pytest",
+        "uv run pytest",
+        "tox",
+        "make test",
+        "pytest-3",
+    ],
+)
+def test_what_only_the_command_itself_can_do_stays_a_command(text):
+    assert gate_of(text).kind == "run"
 
 
 def test_gates_with_one_program_get_names_of_their_own():

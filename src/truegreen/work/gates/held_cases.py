@@ -232,7 +232,7 @@ def frozen(gate: Gate, *, here: str, top: str, kept: str) -> Gate:
         return gate
     path = os.path.abspath(os.path.join(here, os.path.expanduser(gate.data)))
     real = os.path.realpath(path)
-    if inside(real, top) or inside(path, top):
+    if inside(real, top):
         problem = f"{path} lies in the workspace, where the agent could read it: move it elsewhere"
         raise refusal("data", problem)
     if inside(top, real):

@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from truegreen.contract import Gate
+from truegreen.contract import Gate, GateKind
 from truegreen.errors import InvalidInput
+from truegreen.work.gates.python_tests.words import refusal
 
 _BUILT_IN = frozenset(
     {
@@ -30,6 +31,7 @@ _NEEDS_BASH = re.compile(
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 ANYWHERE = "**"
 """A folder that only the shell knows."""
+_PYTHON = re.compile(r"python(?:\d+(?:\.\d+)*)?")
 _OPERATOR = re.compile(r"[();<>|&]+")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NAME_CHARACTERS = 60
@@ -111,10 +113,35 @@ class Runner(NamedTuple):
 
 
 def gate_of(text: str, n: int = 1) -> Gate:
-    """A `run` gate from one line, as `--gate` takes it; the `n`-th of a name is called `name-n`."""
+    """A gate from one line, as `--gate` takes it; the `n`-th of a name is called `name-n`.
+
+    A plain call of pytest becomes a gate of that kind, any other command one of kind `run`.
+    """
     words = command_of(text)
     name = _name_of(words)
-    return Gate(name=name if n == 1 else f"{name}-{n}", command=words)
+    name = name if n == 1 else f"{name}-{n}"
+    called = _pytest_call(words)
+    if called:
+        return Gate(name=name, kind=GateKind.PYTEST, python=called.python, args=called.args)
+    return Gate(name=name, command=words)
+
+
+class _Call(NamedTuple):
+    python: str
+    args: tuple[str, ...]
+
+
+def _pytest_call(words: Sequence[str]) -> _Call | None:
+    """`pytest …` or `python -m pytest …`, with options that a gate of that kind can honour."""
+    folder, base = os.path.split(words[0])
+    if base in {"pytest", "py.test"}:
+        # The program of a virtual environment stands beside its interpreter.
+        called = _Call(os.path.join(folder, "python") if folder else "", tuple(words[1:]))
+    elif _PYTHON.fullmatch(base) and tuple(words[1:3]) == ("-m", "pytest"):
+        called = _Call(words[0], tuple(words[3:]))
+    else:
+        return None
+    return None if refusal(called.args) else called
 
 
 def gates_of(texts: Iterable[str]) -> tuple[Gate, ...]:

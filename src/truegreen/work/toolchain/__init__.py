@@ -10,7 +10,16 @@ import os
 
 from msgspec import Struct
 
-__all__ = ["Pin", "Python", "Toolchain"]
+__all__ = ["PLAIN", "Pin", "Python", "Toolchain"]
+
+PLAIN = frozenset(
+    {
+        *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head", "true"),
+        *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf", "exit"),
+        *("sha256sum", "md5sum", "false", ":"),
+    }
+)
+"""Programs that need nothing but themselves, and start nothing."""
 
 
 class Pin(Struct, frozen=True, kw_only=True):
@@ -48,6 +57,10 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     pins: tuple[Pin, ...] = ()
     pythons: dict[str, Python] = {}
     programs: dict[str, str] = {}
+    found: dict[str, str] = {}
+    """Where the programs that commands name were found on the PATH."""
+    taken: int = 0
+    """When, in nanoseconds; what is newer may be the agent's."""
     digest: str = ""
     missing: dict[str, str] = {}
     """By a gate's word for Python: why there is none, and what to do."""

@@ -6,7 +6,9 @@ differs, the contents decide.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
 
 from truegreen.work.jail import find_program
 from truegreen.work.toolchain.python import interpreter_of
@@ -60,3 +62,15 @@ def _contents(program: str) -> str:
         return hash_of(os.path.realpath(program)).hex()
     except OSError:
         return _GONE
+
+
+def newer(folders: Iterable[str], since: int) -> str:
+    """A program on the PATH that an agent could have put there or changed since; empty for none."""
+    for folder in dict.fromkeys(map(os.path.realpath, folders)):
+        if not within_reach(folder):
+            continue
+        with contextlib.suppress(OSError), os.scandir(folder) as found:
+            for entry in found:
+                if entry.stat(follow_symlinks=False).st_ctime_ns > since:
+                    return entry.path
+    return ""

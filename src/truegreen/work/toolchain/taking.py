@@ -7,6 +7,7 @@ copied, and only for gates that run something; the rest of the machine is none o
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
@@ -15,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from truegreen.contract import Contract, Gate, GateKind
-from truegreen.work.gates.own import READERS, own_of
+from truegreen.work.gates.own import own_of
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
-from truegreen.work.toolchain import Pin, Python, Toolchain
+from truegreen.work.toolchain import PLAIN, Pin, Python, Toolchain
 from truegreen.work.toolchain.pinning import Store
 from truegreen.work.toolchain.programs import chain_of, contents_of, signatures
 from truegreen.work.toolchain.python import Answer, Surroundings, ask, interpreter_for
@@ -80,6 +81,7 @@ class _Plan:
         self._pythons: dict[str, Python] = {}
         self._missing: dict[str, str] = {}
         self._programs: dict[str, str] = {}
+        self._found: dict[str, str] = {}
         self._notes: list[str] = []
 
     @cached_property
@@ -147,7 +149,7 @@ class _Plan:
                 self._add_program(os.path.normpath(place))
             else:
                 self._add_program(program)
-        if all(base_of(command[0]) in READERS for command in commands_of(words)):
+        if all(base_of(command[0]) in PLAIN for command in commands_of(words)):
             return
         for start in self._starts:
             for name in _ENVIRONMENTS:
@@ -169,6 +171,8 @@ class _Plan:
     def _add_program(self, program: str) -> None:
         around = self._around
         chain = chain_of(program, around.path)
+        if "/" not in program:
+            self._found[program] = chain[0] if chain else ""
         for found in chain:
             if self._below(found):
                 self._add_own(found)
@@ -219,7 +223,7 @@ class _Plan:
 
     def taken(self, told: Callable[[str], None]) -> Toolchain:
         """Pin everything that was planned."""
-        if not (self._roots or self._missing or self._programs):
+        if not (self._roots or self._missing or self._programs or self._found):
             return Toolchain()
         store = Store(self._store, told=told)
         pins: list[Pin] = []
@@ -240,6 +244,8 @@ class _Plan:
             pins=tuple(pins),
             pythons=self._pythons,
             programs=programs,
+            found=self._found,
+            taken=time.time_ns() if self._found else 0,
             missing=self._missing,
             notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),
         )

@@ -53,14 +53,22 @@ def tools(*plugins: str, version: str = pytest.__version__) -> Toolchain:
         stdlib=sysconfig.get_path("stdlib"),
         sites=(sysconfig.get_path("purelib"),),
     )
-    return Toolchain(pythons={"": python})
+    return Toolchain(pythons={"": python}, digest=f"{python.plugins} {version}")
 
 
 class Suite(Tree):
     """A tree with tests, and what the gate says about it."""
 
-    def __init__(self, home: Path, files: Mapping[str, str | bytes] = FILES) -> None:
+    def __init__(
+        self, home: Path, files: Mapping[str, str | bytes] = FILES, baselines: str = ""
+    ) -> None:
         super().__init__(home, files)
+        self.baselines = baselines
+
+    def write(self, files: Mapping[str, str | bytes]) -> Suite:
+        """Write files as the agent would."""
+        super().write(files)
+        return self
 
     def judge(self, *args: str, **more: Any) -> Finding:
         """The finding after the agent; `before` is the one that it was compared with."""
@@ -68,6 +76,7 @@ class Suite(Tree):
         given.setdefault("protect", ("tests",))
         gate = Gate(name="pytest", kind=GateKind.PYTEST, args=args, **given, **more.pop("gate", {}))
         more.setdefault("tools", tools())
+        more.setdefault("baselines", self.baselines)
         found = self.examine(gate, **more)
         assert not any((self.home / "scratch").iterdir()), "a gate left its room behind"
         self.before = found[0]

@@ -12,6 +12,8 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from truegreen.contract import Gate, Isolation
 from truegreen.work.documents import Document, inside, read_regular
 from truegreen.work.gates.python_tests.session import Place, names_of
@@ -100,15 +102,17 @@ def bench_of(gate: Gate, scene: Scene) -> Bench | str:
 def _interpreter(gate: Gate, scene: Scene) -> Python | str:
     if refused := refusal(gate.args):
         return refused
-    if scene.tools.faults:
-        return scene.tools.faults[0]
-    python = scene.tools.pythons.get(gate.python)
+    tools = scene.tools
+    python = tools.pythons.get(gate.python)
     if python is None:
         what = f"no interpreter {gate.python!r}" if gate.python else "no interpreter with pytest"
-        return f"{what} was there before the agent: install it, or name one with python ="
+        usual = f"{what} was there before the agent: install it, or name one (python = …)"
+        return tools.missing.get(gate.python, usual)
     if not python.pytest:
-        return f"{python.program} has no pytest: install it there, or name another with python ="
-    return python
+        return f"{python.program} has no pytest: install it there, or name another (python = …)"
+    # Where no jail lays our copy over the original, it runs from where it is.
+    ours = "" if choose(scene.isolation) is Isolation.JAIL else tools.copy_of(python.program)
+    return replace(python, program=ours) if ours else python
 
 
 def _blob(scene: Scene, path: str) -> bytes | None:

@@ -20,7 +20,7 @@ from truegreen.contract import Isolation
 from truegreen.work.documents import Document, read_regular
 from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case
 from truegreen.work.gates.output import one_line
-from truegreen.work.gates.python_tests.canary import Canary, hatch
+from truegreen.work.gates.python_tests.canary import hatch
 from truegreen.work.gates.python_tests.session import Asked, Place, Session
 from truegreen.work.gates.python_tests.words import file_of, function_of
 from truegreen.work.gates.scene import Scene
@@ -231,8 +231,3 @@ class Beside:
 def functions_in(ids: Iterable[str]) -> set[str]:
     """The tests behind ids; a file that could not be loaded is none."""
     return {function_of(name) for name in ids if "::" in name and file_of(name).endswith(".py")}
-
-
-def fit(canary: Canary, cases: Iterable[Case]) -> bool:
-    """Whether a suite leaves tests of ours alone."""
-    return not canary.trouble(cases)

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.model import FindingOutcome, Level
-from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, SKIPPED, XFAILED, Case, named
-from truegreen.work.gates.output import last_line, one_line, text_of
+from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case, named
+from truegreen.work.gates.output import one_line, text_of
 from truegreen.work.gates.python_tests import bench as benches
 from truegreen.work.gates.python_tests import control as controls
 from truegreen.work.gates.python_tests import session
@@ -31,6 +31,9 @@ from truegreen.work.gates.scene import Answer, Scene, failed, gate_error
 from truegreen.work.jail import choose
 
 _BAD = frozenset({FAILED, ERROR, FLAKY})
+_UNHEARD = frozenset({SKIPPED, XFAILED, ""})
+_PASSIVE = _UNHEARD | {PASSED}
+"""What a test did whose expectation was changed; the opposite of what is wrong may pass."""
 _ADDED_S = 120.0
 _HASHED = "sha256:"
 
@@ -174,12 +177,14 @@ class _Sitting:
         cases = self._own(main)
         ids = self.pinned.ids or {}
         never = {name for name, outcome in ids.items() if outcome in (SKIPPED, XFAILED)}
+        if self.on_base and self.canary and self.canary.trouble(main.cases):
+            control = control._replace(asked=control.asked._replace(canary=None))
         heard = controls.listen(control, said, cases, self.pinned.deaf | never)
         told = controls.evidence_of(control, heard)
-        if self.on_base:
-            told |= self._calibrated(main, control, said)
-            return replace(answer, evidence={**answer.evidence, "control": told})
+        told |= self._calibrated(main, control, said) if self.on_base else {}
         answer = replace(answer, evidence={**answer.evidence, "control": told})
+        if self.on_base:
+            return answer
         if not answer.green or self.pinned.trouble:
             return answer
         if heard.caught:
@@ -204,10 +209,10 @@ class _Sitting:
         deaf = {
             case.id: "deaf"
             for case in self._own(main)
-            if function_of(case.id) in control.changed and outcomes.get(case.id) not in _BAD
+            if function_of(case.id) in control.changed
+            and outcomes.get(case.id, "") in (_UNHEARD if case.outcome in _BAD else _PASSIVE)
         }
-        fit = self.canary is not None and controls.fit(self.canary, main.cases)
-        told: dict[str, Any] = {"salt": self.salt, "canary": fit}
+        told: dict[str, Any] = {"salt": self.salt, "canary": control.asked.canary is not None}
         return {**told, "deaf": compact_ids(deaf)} if deaf else told
 
     # The session
@@ -222,12 +227,13 @@ class _Sitting:
         cases = self._own(main)
         pinned = self.pinned
         answer = judge_cases(cases, pinned.ids, self._code(main, cases), unlisted=pinned.unlisted)
-        if self.canary and not self.on_base and (wrong := self.canary.trouble(main.cases)):
+        checked = self.canary if answer.green and not self.on_base else None
+        if checked and (wrong := checked.trouble(main.cases)):
             return gate_error(wrong, **answer.evidence)
         if main.code and not answer.green and "though the report says" in answer.reason:
-            said = last_line(text_of(main.ended.stdout.tail))
+            said = session.last_error(text_of(main.ended.stdout.tail))
             answer = replace(answer, reason=one_line(f"{answer.reason} ({said})"))
-        if answer.green and (lost := self._lost(cases)):
+        if not answer.counts["failed"] and (lost := self._lost(cases)):
             shown = [f"{name} ({how})" for name, how in lost.items()]
             told = {**answer.evidence, "lost": shown[:20]}
             answer = replace(
@@ -318,11 +324,12 @@ class _Sitting:
         bench = self.bench
         counted = {file_of(case.id) for case in self._counted(self._own(main))}
         doubt = doubt_of(bench, counted)
-        answer = with_evidence(answer, (), Located(("",), "", doubt), main.ended, bench.scene)
+        words = ("pytest", *bench.gate.args)
+        answer = with_evidence(answer, words, Located(words, "", doubt), main.ended, bench.scene)
         short = self._short(answer)
         level = Level.A1 if doubt else Level.A2 if short or not answer.green else Level.A3
-        told = {"argv": ["pytest", *bench.gate.args], "python": bench.python.program}
-        told |= {"short": short} if short and answer.green else {}
+        told: dict[str, Any] = {"python": bench.python.program}
+        told |= {"short": short} if short and answer.green and not self.on_base else {}
         return replace(answer, level=level, evidence={**answer.evidence, **told})
 
     def _short(self, answer: Answer) -> list[str]:

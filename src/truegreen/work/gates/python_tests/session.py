@@ -117,11 +117,6 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
     sight = scene.sight
     root = os.path.join(sight, place.root) if place.root else sight
     given = place.gate.env.get("PYTHONPATH", "").split(os.pathsep)
-    python = place.python
-    # Where it was installed is not of the tree, even if it lies in it.
-    venv = os.path.dirname(os.path.dirname(python.program))
-    own = [entry for entry in (*python.sites, python.stdlib) if entry]
-    own += [venv] if venv != sight and venv.startswith(f"{sight}/") else []
     spec = {
         "args": [
             *asked.args,
@@ -129,10 +124,10 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
             *_ours(place, root, report, scene),
         ],
         "paths": [os.path.join(scene.cwd, entry) for entry in given if entry],
-        "plugins": list(python.plugins),
+        "plugins": list(place.python.plugins),
         "tree": sight,
         "place": scene.place,
-        "own": own,
+        "own": _installed(place.python, scene),
         "names": place.names,
         "only": None if asked.only is None else list(asked.only),
         "ignored": [os.path.join(sight, path) for path in asked.ignored],
@@ -140,6 +135,18 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
         "nice": asked.nice,
     }
     return msgspec.json.encode(spec)
+
+
+def _installed(python: Python, scene: Scene) -> list[str]:
+    """Folders of the interpreter and its packages; an editable install's source is none of them."""
+    environment = os.path.dirname(os.path.dirname(python.program))
+    theirs = tuple(f"{top}/" for top in (scene.sight, scene.place))
+    own = [environment] if not any(top.startswith(f"{environment}/") for top in theirs) else []
+    return own + [
+        entry
+        for entry in (*python.sites, python.stdlib)
+        if entry and (not f"{entry}/".startswith(theirs) or scene.tools.pin_of(entry))
+    ]
 
 
 def _ours(place: Place, root: str, report: str, scene: Scene) -> list[str]:
@@ -165,9 +172,9 @@ def _read(place: Place, scene: Scene, ended: process.Ended, report: str) -> Sess
         return Session(ended, fault=fault, lasting=not passing)
     text = text_of(ended.stdout.tail)
     if ended.code == _USAGE and (conftest := _CONFTEST.search(text)):
-        return Session(ended, conftest=conftest[1], fault=_last_error(text))
+        return Session(ended, conftest=conftest[1], fault=last_error(text))
     if ended.code in _FAULTS:
-        return Session(ended, fault=f"{_FAULTS[ended.code]}: {_last_error(text)}")
+        return Session(ended, fault=f"{_FAULTS[ended.code]}: {last_error(text)}")
     cases = _cases(scene, report)
     if isinstance(cases, str):
         why = f"exit {ended.code} and no usable report: it {cases}"
@@ -184,9 +191,9 @@ def _cases(scene: Scene, report: str) -> list[Case] | str:
     return f"can't be read: {cases}" if isinstance(cases, str) else cases
 
 
-def _last_error(text: str) -> str:
+def last_error(text: str) -> str:
     """The last line that names an error; pytest says more after it."""
-    found = re.findall(r"^(?:ERROR:|.*: error:|E  ) *(.*)$", text, re.MULTILINE)
+    found = re.findall(r"^(?:ERROR:|FAIL|.*: error:|E  ) +(.*)$", text, re.MULTILINE)
     return one_line(found[-1]) if found else last_line(text)
 
 

@@ -1,0 +1,19 @@
+"""The estate on which attacks and twins are played: prepared tools, and a ground for each."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+
+from tests.attacks.ground import Estate
+from tests.conftest import missing
+
+
+@pytest.fixture(scope="session")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """One per worker: pinned tools are copied once, and grounds come from templates."""
+    if sys.platform != "linux" or shutil.which("bwrap") is None:
+        missing("bubblewrap")
+    return Estate(tmp_path_factory.mktemp("estate"))

@@ -1,0 +1,212 @@
+"""Test ids from before the agent: what counts, what may be missing, and what the agent added."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
+from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.cases import compact_ids
+from truegreen.work.gates.python_tests.gate import pinned_of
+
+PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+ERROR = FindingOutcome.INCONCLUSIVE
+SKIPPED = TESTS.replace("def test_two", "@pytest.mark.skip\ndef test_two")
+LESS = TESTS.replace("def test_two", "def helper_two")
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.parametrize(
+    ("tests", "word"),
+    [
+        (f"import pytest\n{SKIPPED}", "test_two (skipped)"),
+        (f"import pytest\n{SKIPPED}".replace("mark.skip", "mark.xfail"), "test_two"),
+        (LESS, "did not run now: tests/test_core.py::test_two"),
+    ],
+    ids=["skipped", "xfailed", "gone"],
+)
+def test_a_test_that_ran_before_must_run_now(tmp_path: Path, tests: str, word: str):
+    suite = Suite(tmp_path)
+    code = FIXED if "xfail" not in tests else CORE
+    found = suite.write({"core.py": code, "tests/test_core.py": tests}).judge(protect=())
+    assert found.outcome is FAILED
+    assert word in found.reason
+
+
+def test_a_deleted_file_of_tests_is_missed(tmp_path: Path):
+    suite = Suite(tmp_path, {**FILES, "tests/test_other.py": "def test_x():\n    assert 1 == 1\n"})
+    suite.write({"core.py": FIXED})
+    (suite.root / "tests" / "test_other.py").unlink()
+    found = suite.judge(protect=())
+    assert found.outcome is FAILED
+    assert "tests/test_other.py::test_x" in found.reason
+
+
+def test_a_test_file_that_the_arguments_name_is_missed_by_its_name(tmp_path: Path):
+    suite = Suite(tmp_path)
+    (suite.root / "tests" / "test_core.py").unlink()
+    found = suite.judge("tests/test_core.py", protect=())
+    assert (found.outcome, found.reason) == (FAILED, "tests/test_core.py is gone")
+
+
+def test_a_changed_test_that_nothing_protects_lowers_the_level(tmp_path: Path):
+    suite = Suite(tmp_path)
+    tests = TESTS.replace("== 6", "== 6  # checked")
+    found = suite.write({"core.py": FIXED, "tests/test_core.py": tests}).judge(protect=())
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert found.evidence["doubt"] == "the agent changed tests/test_core.py, which nothing protects"
+
+
+def test_a_changed_file_among_the_tests_lowers_the_level(tmp_path: Path):
+    files = {**FILES, "tests/data/expected.json": "[]", "docs/x.md": "x"}
+    suite = Suite(tmp_path, files)
+    suite.write({"core.py": FIXED, "docs/x.md": "y"})
+    assert suite.judge(protect=()).level is Level.A3
+    suite.write({"tests/data/expected.json": "[1]"})
+    assert suite.judge(protect=()).level is Level.A1
+    assert suite.judge(protect=("tests",)).level is Level.A3
+
+
+# --- what the agent added
+
+OWN = "from core import double\n\n\ndef test_four():\n    assert double(4) == 8\n"
+OWN_WRONG = OWN + "\n\ndef test_wrong():\n    assert double(4) == 9\n"
+
+
+def test_tests_of_the_agent_are_told_and_never_counted(tmp_path: Path):
+    suite = Suite(tmp_path)
+    found = suite.write({"core.py": FIXED, "tests/test_own.py": OWN_WRONG}).judge(protect=())
+    assert (found.outcome, found.level) == (PASSED, Level.A3)
+    assert found.counts == {"passed": 3, "failed": 0, "skipped": 0}
+    assert found.evidence["added"] == {"passed": 1, "failed": 1}
+    assert "agent's own tests: 1 passed, 1 failed" in found.reason
+
+
+def test_tests_of_the_agent_run_with_its_own_conftest(tmp_path: Path):
+    suite = Suite(tmp_path)
+    conftest = "import pytest\n\n\n@pytest.fixture\ndef eight():\n    return 8\n"
+    own = OWN.replace("():", "(eight):").replace("== 8", "== eight")
+    left = {"core.py": FIXED, "tests/conftest.py": conftest, "tests/test_own.py": own}
+    found = suite.write(left).judge(protect=())
+    assert found.evidence["added"] == {"passed": 1}
+
+
+def test_tests_added_to_a_file_of_the_base_do_not_count(tmp_path: Path):
+    suite = Suite(tmp_path)
+    tests = f"{TESTS}\n\ndef test_wrong():\n    assert double(4) == 9\n"
+    found = suite.write({"core.py": FIXED, "tests/test_core.py": tests}).judge(protect=())
+    assert (found.outcome, found.counts["passed"]) == (PASSED, 3)
+    assert found.evidence["added"] == {"failed": 1}
+
+
+@pytest.mark.parametrize(
+    "own", ["import nothing_there\n", "while True: pass\n", "import os; os._exit(0)\n"]
+)
+def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
+    suite = Suite(tmp_path)
+    gate = {"timeout": "12s"} if "while" in own else {}
+    left = {"core.py": FIXED, "tests/test_own.py": own}
+    found = suite.write(left).judge(protect=(), gate=gate)
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+    assert sum(found.evidence["added"].values()) == 1
+
+
+@pytest.mark.criterion("E12")
+def test_only_tests_of_the_agent_are_no_pass(tmp_path: Path):
+    suite = Suite(tmp_path, {"core.py": CORE})
+    found = suite.write({"core.py": FIXED, "test_own.py": OWN}).judge(protect=())
+    assert found.outcome is FAILED
+    assert "zero tests ran" in found.reason
+    assert "agent's own tests: 1 passed" in found.reason
+
+
+# --- files that could not be loaded
+
+NEW = """\
+import pytest
+from new import double
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_double(n):
+    assert double(n) == n * 2
+
+
+class TestMore:
+    def test_zero(self):
+        assert double(0) == 0
+
+
+class Helper:
+    def test_never(self):
+        assert False
+
+
+@pytest.mark.skip
+def test_later():
+    assert double(1) == 3
+"""
+NEW_FILES = {"tests/test_new.py": NEW, "tests/test_old.py": "def test_old():\n    assert 1 == 1\n"}
+
+
+def test_tests_of_what_did_not_exist_are_known_by_name(tmp_path: Path):
+    suite = Suite(tmp_path, NEW_FILES)
+    found = suite.write({"new.py": FIXED}).judge()
+    assert suite.before.outcome is FAILED
+    listed = suite.before.evidence["uncollected"]["tests/test_new.py"]
+    assert listed == {"must": ["test_double", "TestMore::test_zero"], "may": ["test_later"]}
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+    assert found.counts == {"passed": 4, "failed": 0, "skipped": 1}
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.parametrize(
+    ("new", "word"),
+    [
+        ("import pytest\ndef double(n):\n    pytest.skip('later')\n", "skipped"),
+        ("import pytest\ndef double(n):\n    pytest.xfail('later')\n", "xfailed"),
+        ("import pytest\npytest.skip('later', allow_module_level=True)\n", "tests/test_new.py"),
+        ("import pytest\ndef double(n):\n    return 0 if n else pytest.skip()\n", "failed"),
+        (
+            "import pytest\ndef double(n):\n    return n * 2 if n else pytest.skip()\n",
+            "TestMore::test_zero (skipped)",
+        ),
+        ("", "tests/test_new.py"),
+    ],
+)
+def test_tests_of_what_did_not_exist_must_run(tmp_path: Path, new: str, word: str):
+    found = Suite(tmp_path, NEW_FILES).write({"new.py": new}).judge()
+    assert found.outcome is FAILED
+    assert word in found.reason
+
+
+def test_tests_that_the_arguments_leave_out_need_not_run(tmp_path: Path):
+    suite = Suite(tmp_path, NEW_FILES)
+    found = suite.write({"new.py": FIXED}).judge("-k", "zero or old")
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+    assert found.counts["passed"] == 2
+
+
+def test_a_conftest_that_imports_what_did_not_exist_hides_no_test(tmp_path: Path):
+    suite = Suite(tmp_path, {**NEW_FILES, "tests/conftest.py": "import new\n"})
+    found = suite.write({"new.py": FIXED}).judge()
+    assert suite.before.outcome is FAILED
+    assert "tests/conftest.py can't be imported" in suite.before.reason
+    assert (found.outcome, found.counts["passed"]) == (PASSED, 4), found.reason
+    broken = suite.write({"new.py": "1 / 0\n"}).judge()
+    assert broken.outcome is FAILED
+    assert "division by zero" in broken.reason
+
+
+def test_ten_thousand_ids_fit_into_a_finding():
+    ids = {
+        f"tests/unit/test_module_{n % 97}.py::TestThing::test_case[{n}]": "passed"
+        for n in range(10_000)
+    }
+    evidence = {"ids": compact_ids(ids), "seconds": 3.0}
+    pinned = pinned_of(evidence)
+    assert pinned.ids == ids
+    assert pinned.plain
+    assert len(pinned.functions()) == 97

@@ -1,0 +1,428 @@
+"""What an agent does to tools does not count: gates run with those from before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
+from tests.work.toolchain.kit import environment, taken
+from truegreen.contract import Gate, Isolation
+from truegreen.facts import Finding
+from truegreen.model import FindingOutcome, Level
+from truegreen.work import jail
+from truegreen.work.toolchain.keeping import checked
+from truegreen.work.toolchain.pinning import remove_tree
+
+PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+ERROR = FindingOutcome.INCONCLUSIVE
+HONEST = 'exec sh "$(dirname "$0")/../lib/python3.12/site-packages/runner.sh" "$@"'
+FORGED = "#!/bin/sh\necho forged; exit 0\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_jail() -> None:
+    if not jail.probe().jail:
+        missing("bubblewrap that works")
+
+
+class Project(Tree):
+    """A project with a red test, an environment that says so, and packages."""
+
+    def __init__(self, home: Path, *, folder: str = "") -> None:
+        super().__init__(
+            home,
+            {".gitignore": "venv\n.venv\nnode_modules\nbuild/\n", "answer": "wrong\n", "sub/a": ""},
+        )
+        self.folder = folder
+        top = self.root / folder
+        environment(top / ".venv", home / "base", body=HONEST)
+        runner = top / ".venv/lib/python3.12/site-packages/runner.sh"
+        runner.write_text(f"sh {home}/base/lib/python3.12/compare.sh\n")
+        compare = home / "base/lib/python3.12/compare.sh"
+        compare.write_text(f"echo honest; grep -qx right {self.root}/answer\n")
+        (top / "node_modules/.bin").mkdir(parents=True)
+        (top / "node_modules/check.sh").write_text(
+            "#!/bin/sh\necho honest; grep -qx right answer\n"
+        )
+        (top / "node_modules/check.sh").chmod(0o755)
+        (top / "node_modules/.bin/check").symlink_to("../check.sh")
+
+    def judged(self, gate: Gate, agent: str, **more) -> Finding:
+        """The finding about what an agent left; its shell runs after the tools were taken."""
+        path = more.setdefault("path", SYSTEM_PATH)
+        more.setdefault("folder", self.folder)
+        tools = taken(self, gate, path=path, folder=more["folder"])
+        env = {**os.environ, "BASE": str(self.home / "base/lib/python3.12")}
+        subprocess.run(["sh", "-ec", agent], cwd=self.root / self.folder, env=env, check=True)
+        return self.ask(gate, tools=checked(tools), **more)
+
+
+VENV = run_gate(".venv/bin/python", "-m", "tests")
+SITES = ".venv/lib/python3.12/site-packages"
+FAKE = 'printf "#!/bin/sh\\necho forged\\n" >'
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.parametrize("folder", ["", "sub"])
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "true",
+        f"{FAKE} {SITES}/runner.sh",
+        f"{FAKE} .venv/bin/python",
+        f"rm .venv/bin/python && {FAKE} .venv/bin/python && chmod +x .venv/bin/python",
+        f"{FAKE} $BASE/compare.sh",
+        "rm -rf .venv",
+        "rm -rf .venv && echo x > .venv",
+        f"mv .venv .v && {FAKE} .v/bin/python && ln -s .v .venv",
+        f"mv .venv $HOME/v && {FAKE} $HOME/v/bin/python && ln -s $HOME/v .venv",
+    ],
+)
+def test_an_environment_is_as_it_was_before_the_agent(tmp_path, folder, agent):
+    project = Project(tmp_path, folder=folder)
+    found = project.judged(VENV, agent)
+    assert (found.outcome, found.reason) == (FAILED, "honest")
+    assert not found.evidence.get("doubt")
+    (project.root / "answer").write_text("right\n")
+    found = project.judged(VENV, "true") if agent == "true" else found
+    assert found.outcome is (PASSED if agent == "true" else FAILED)
+
+
+def test_a_link_of_the_tree_in_the_place_of_an_environment_is_covered(tmp_path):
+    project = Project(tmp_path)
+    agent = (
+        f"rm -rf .venv && mkdir -p real/bin && {FAKE} real/bin/python && chmod +x real/bin/python"
+        " && ln -s real .venv && echo '!.venv' > .gitignore"
+    )
+    found = project.judged(VENV, agent)
+    assert (found.outcome, found.reason) == (FAILED, "honest")
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("node_modules/.bin/check",),
+        ("sh", "-c", "./node_modules/.bin/check && true"),
+        ("sh", "node_modules/check.sh"),
+        ("check",),
+    ],
+)
+@pytest.mark.parametrize(
+    "agent",
+    [
+        f"{FAKE} node_modules/check.sh",
+        f"cd node_modules/.bin && rm check && {FAKE} check && chmod +x check",
+        "rm -rf node_modules && ln -s / node_modules",
+    ],
+)
+def test_packages_are_as_they_were_before_the_agent(tmp_path, words, agent):
+    project = Project(tmp_path)
+    path = f"{project.root}/node_modules/.bin:{SYSTEM_PATH}"
+    found = project.judged(run_gate(*words), agent, path=path)
+    assert (found.outcome, found.reason) == (FAILED, "honest")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("grep", "-qx", "right", "answer"),
+        ("sh", "-c", "grep -qx right answer"),
+        ("sh", "-c", "date && grep -qx right answer"),
+    ],
+)
+def test_a_program_that_the_agent_put_beside_pinned_ones_is_not_found(tmp_path, words):
+    project = Project(tmp_path)
+    path = f"{project.root}/.venv/bin:{SYSTEM_PATH}"
+    agent = f"{FAKE} .venv/bin/grep && chmod +x .venv/bin/grep"
+    assert project.judged(run_gate(*words), agent, path=path).outcome is FAILED
+
+
+def test_a_program_is_the_one_that_it_was_when_the_task_was_created(tmp_path):
+    project = Project(tmp_path)
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    gate = run_gate("grep", "-qx", "right", "answer")
+    agent = f"{FAKE} {shims}/grep && chmod +x {shims}/grep"
+    found = project.judged(gate, agent, path=f"{shims}:{SYSTEM_PATH}")
+    assert found.outcome is ERROR
+    assert f"grep is {shims}/grep now, and was /" in found.reason
+    gate = run_gate("later")
+    agent = f"{FAKE} {shims}/later && chmod +x {shims}/later"
+    found = project.judged(gate, agent, path=f"{shims}:{SYSTEM_PATH}")
+    assert found.outcome is ERROR
+    assert "was nowhere when the task was created" in found.reason
+
+
+def test_programs_newer_than_the_task_are_a_doubt_for_what_starts_others(tmp_path):
+    project = Project(tmp_path)
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    path = f"{shims}:{SYSTEM_PATH}"
+    project.write({"Makefile": "all:\n\t@later\n"})
+    if shutil.which("make") is None:
+        missing("make")
+    agent = f"{FAKE} {shims}/later && chmod +x {shims}/later"
+    found = project.judged(run_gate("make"), agent, path=path)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert f"{shims}/later is newer than the task" in found.evidence["doubt"]
+    plain = project.judged(run_gate("test", "-e", "answer"), f"touch {shims}/x", path=path)
+    assert (plain.outcome, plain.level) == (PASSED, Level.A2)
+
+
+def test_a_program_of_a_pinned_environment_leaves_no_doubt(tmp_path):
+    project = Project(tmp_path)
+    project.write({"answer": "right\n"})
+    venv = f"{project.root}/.venv/bin"
+    for words in (
+        ("python", "x"),
+        (".venv/bin/python", "x"),
+        (f"{venv}/python", "x"),
+        ("sh", "-c", "python x"),
+    ):
+        found = project.judged(run_gate(*words), "true", path=f"{venv}:{SYSTEM_PATH}")
+        assert (found.outcome, found.reason) == (PASSED, "honest"), words
+        assert "doubt" not in found.evidence
+        assert found.level is Level.A2
+
+
+def test_paths_of_the_workspace_mean_the_clean_copy(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", f"cat {project.root}/answer && touch {project.root}/new")
+    found = project.judged(gate, "echo left > answer")
+    assert (found.outcome, found.reason) == (PASSED, "left")
+    assert not (project.root / "new").exists()
+
+
+def test_pinned_tools_can_not_be_written_by_a_gate(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", "! touch .venv/x && ! rm .venv/bin/python && test -d .venv")
+    found = project.judged(gate, "true")
+    assert found.outcome is PASSED
+
+
+def test_the_workspace_may_be_gone(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", "test -e answer || { echo gone; exit 1; }; make 2>/dev/null")
+    found = project.judged(gate, f"cd / && rm -rf {project.root}")
+    assert (found.outcome, found.reason) == (FAILED, "gone")
+    assert project.root.exists() is False
+
+
+def test_a_product_that_was_built_anew_is_no_answer_either_way(tmp_path):
+    project = Project(tmp_path)
+    project.write({"build/tests": "#!/bin/sh\necho before\n"})
+    gate = run_gate("build/tests")
+    found = project.judged(gate, "true")
+    assert (found.outcome, found.reason) == (PASSED, "before")
+    found = project.judged(gate, f"{FAKE} build/tests")
+    assert found.outcome is ERROR
+    assert "build/tests, which git ignores, is not what it was before the agent" in found.reason
+
+
+def test_an_ignored_program_that_came_later_is_not_there(tmp_path):
+    project = Project(tmp_path)
+    agent = f"mkdir -p build && {FAKE} build/later && chmod +x build/later"
+    found = project.judged(run_gate("build/later"), agent)
+    assert found.outcome is ERROR
+    assert "needs build, which git ignores: it is not in the clean copy" in found.reason
+
+
+def test_what_was_installed_later_is_said_to_be_missing(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", "date; cat node_modules/later/index.js || exit 1")
+    found = project.judged(gate, "mkdir node_modules/later; touch node_modules/later/index.js")
+    assert found.outcome is ERROR
+    assert "needs node_modules/later/index.js, which was not there before the agent" in found.reason
+
+
+def test_a_changed_program_elsewhere_is_a_gate_error(tmp_path):
+    project = Project(tmp_path)
+    program = tmp_path / "bin" / "lint"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho honest; exit 1\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{SYSTEM_PATH}"
+    for words in (("lint",), ("sh", "-c", "lint || exit 1")):
+        found = project.judged(run_gate(*words), "true", path=path)
+        assert (found.outcome, found.reason) == (FAILED, "honest")
+    found = project.judged(run_gate("lint"), f"{FAKE} {program}", path=path)
+    assert found.outcome is ERROR
+    assert f"{program} was changed since the task was created" in found.reason
+    assert project.judged(run_gate("true"), f"{FAKE} {program}", path=path).outcome is PASSED
+
+
+# --- our own copies
+
+
+@pytest.mark.parametrize("isolation", [Isolation.AUTO, Isolation.REAPER])
+def test_a_copy_that_vanished_is_a_gate_error(tmp_path, isolation):
+    project = Project(tmp_path)
+    tools = taken(project, VENV)
+    remove_tree(tools.pins[0].copy)
+    found = project.ask(VENV, tools=checked(tools), isolation=isolation)
+    assert found.outcome is ERROR
+    assert f"our copy of {tools.pins[0].path} from before the agent is gone" in found.reason
+
+
+def test_a_copy_that_was_changed_is_a_gate_error(tmp_path):
+    project = Project(tmp_path)
+    tools = taken(project, VENV)
+    runner = Path(tools.copy_of(f"{project.root}/{SITES}/runner.sh"))
+    before = runner.stat()
+    runner.chmod(0o644)
+    runner.write_text("exit 0".ljust(before.st_size))
+    runner.chmod(before.st_mode)
+    os.utime(runner, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = project.ask(VENV, tools=checked(tools))
+    assert found.outcome is ERROR
+    assert f"our copy of {project.root}/.venv was changed" in found.reason
+
+
+def test_a_copy_that_a_later_one_shares_files_with_is_whole(tmp_path):
+    project = Project(tmp_path)
+    tools = taken(project, VENV)
+    (project.root / SITES / "new.sh").write_text("")
+    later = taken(project, VENV)
+    assert later.digest != tools.digest
+    assert not checked(tools).faults
+    assert not checked(later).faults
+
+
+# --- without a jail
+
+
+def test_without_a_jail_an_environment_runs_from_our_copy(tmp_path, monkeypatch):
+    project = Project(tmp_path)
+    monkeypatch.setattr("truegreen.work.toolchain.taking.within_reach", in_project(project))
+    (project.root / ".venv/bin/tests").write_text(f"#!{project.root}/.venv/bin/python\n")
+    (project.root / ".venv/bin/tests").chmod(0o755)
+    for words in ((".venv/bin/python", "x"), (".venv/bin/tests",), ("tests",)):
+        found = project.judged(
+            run_gate(*words),
+            f"{FAKE} .venv/bin/python; {FAKE} {SITES}/runner.sh",
+            isolation=Isolation.REAPER,
+            path=f"{project.root}/.venv/bin:{SYSTEM_PATH}",
+        )
+        assert found.reason == "honest", words
+        assert "doubt" not in found.evidence
+        shutil.rmtree(project.root / ".venv")
+        environment(project.root / ".venv", tmp_path / "base", body=HONEST)
+        (project.root / SITES / "runner.sh").write_text("echo honest; exit 1\n")
+        (project.root / ".venv/bin/tests").write_text(f"#!{project.root}/.venv/bin/python\n")
+        (project.root / ".venv/bin/tests").chmod(0o755)
+
+
+def in_project(project: Project):
+    """As on a machine whose system belongs to somebody else."""
+    return lambda path: path.startswith(str(project.root))
+
+
+@pytest.mark.parametrize(
+    ("why", "doubt"),
+    [
+        ("packages stay in the workspace", ".venv/bin/python lies in the workspace"),
+        ("its base could be changed, too", "base/lib/python3.12"),
+        ("no environment", "node_modules/.bin/check lies in the workspace"),
+    ],
+)
+def test_without_a_jail_doubt_stays_where_a_copy_is_not_enough(tmp_path, monkeypatch, why, doubt):
+    project = Project(tmp_path)
+    words: tuple[str, ...] = (".venv/bin/python", "x")
+    if why.startswith("packages"):
+        monkeypatch.setattr("truegreen.work.toolchain.taking.within_reach", in_project(project))
+        (project.root / SITES / "mine.pth").write_text(f"{project.root}/src\n")
+    if why.startswith("no"):
+        words = ("node_modules/.bin/check",)
+    found = project.judged(run_gate(*words), "true", isolation=Isolation.REAPER)
+    assert found.level is Level.A1
+    assert found.evidence["doubt"].endswith(doubt)
+
+
+def test_byte_code_is_not_written_into_our_copies(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", "date && test $PYTHONDONTWRITEBYTECODE = 1")
+    assert project.judged(gate, "true", isolation=Isolation.REAPER).outcome is PASSED
+
+
+# --- the real thing
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One for all: a whole standard library is copied where the agent could write to it."""
+    return str(tmp_path_factory.mktemp("state") / "tools")
+
+
+class Real(Tree):
+    """A project with a red test and a real pytest in a real environment."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, {".gitignore": ".venv/\n", "test_a.py": "def test_a(): assert 0\n"})
+        command = [sys.executable, "-m", "venv", "--without-pip", str(self.root / ".venv")]
+        subprocess.run(command, check=True)
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        self.sites = self.root / ".venv" / "lib" / version / "site-packages"
+        for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+            spec = find_spec(name)
+            assert spec is not None
+            assert spec.origin is not None
+            shutil.copytree(Path(spec.origin).parent, self.sites / name)
+        shutil.copy(Path(pytest.__file__).parent.parent / "py.py", self.sites)
+
+
+EVIL = """
+import _pytest.reports
+_make = _pytest.reports.TestReport.from_item_and_call.__func__
+def make(cls, item, call):
+    call.excinfo = None
+    return _make(cls, item, call)
+_pytest.reports.TestReport.from_item_and_call = classmethod(make)
+"""
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.slow
+def test_attacks_on_a_real_environment_do_not_count(tmp_path, store):
+    project = Real(tmp_path)
+    gate = run_gate(".venv/bin/python", "-m", "pytest", "-q", name="tests")
+    tools = taken(project, gate, store=store)
+    program = project.root / ".venv/bin/python"
+
+    def verdict() -> tuple[FindingOutcome, str]:
+        found = project.ask(gate, tools=checked(tools))
+        return found.outcome, found.reason
+
+    def evil_plugin() -> None:
+        (project.sites / "evil.py").write_text(EVIL)
+        (project.sites / "evil-1.dist-info").mkdir()
+        (project.sites / "evil-1.dist-info/METADATA").write_text("Name: evil\nVersion: 1\n")
+        (project.sites / "evil-1.dist-info/entry_points.txt").write_text("[pytest11]\ne = evil\n")
+
+    def forged_python() -> None:
+        program.unlink()
+        program.write_text("#!/bin/sh\necho 1 passed in 0.01s\n")
+        program.chmod(0o755)
+
+    reports = project.sites / "_pytest/reports.py"
+    attacks = (
+        lambda: reports.write_text(reports.read_text() + EVIL.replace("_pytest.reports.", "")),
+        evil_plugin,
+        lambda: (project.sites / "evil.pth").write_text("import evil\n"),
+        lambda: (project.sites / "sitecustomize.py").write_text("import os; os._exit(0)\n"),
+        forged_python,
+    )
+    assert verdict() == (FAILED, "1 failed of 1")
+    for attack in attacks:
+        attack()
+        assert verdict() == (FAILED, "1 failed of 1")
+    live = project.ask(gate)
+    assert live.outcome is not FAILED, "the attacks would work on the original"
