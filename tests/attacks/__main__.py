@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.attacks import drive, table
 from tests.attacks.corpus import Attack
-from tests.attacks.everything import CORPUS, everything, find
+from tests.attacks.everything import CORPUS, everything, find, shapes
 from tests.attacks.ground import Estate
 from tests.attacks.shapes import SHAPES
 from tests.attacks.table import Row
@@ -35,6 +35,8 @@ def main(words: list[str]) -> int:
     """The exit status is 0 when nothing got past a level that must hold, and no twin was red."""
     asked = _parser().parse_args(words)
     chosen = everything() if asked.full else CORPUS
+    if asked.twins:
+        chosen = {**shapes(), **chosen}
     names = [
         name
         for name in chosen
@@ -86,19 +88,15 @@ def _play(job: tuple[str, bool, tuple[str, ...]]) -> Row:
     name, twin, levels = job
     attack = find(name)
     estate: Estate = _local.estate
-    told = _told(estate, attack, "twin" if twin else "attack", levels)
+    ground = estate.ground("one", SHAPES[attack.shape])
+    if not drive.gates_for(attack, ground, levels):
+        return Row(attack.id, attack.how, {}, False, "no gate of these levels", "", attack.fools)
+    told = drive.run(ground, attack, "twin" if twin else "attack", levels)
     fooled = {level: told.past(level) for level in told.found}
     if "A1" in levels and not twin:
         fooled["A1"] = drive.naive(estate.ground("one", SHAPES[attack.shape]), attack)
     wrong = not told.played or _wrong(attack, told, twin=twin)
-    return Row(
-        attack.id, attack.how, fooled, wrong, told.reason, told.level, frozenset(attack.fools)
-    )
-
-
-def _told(estate: Estate, attack: Attack, part: str, levels: tuple[str, ...]) -> drive.Told:
-    ground = estate.ground("one", SHAPES[attack.shape])
-    return drive.run(ground, attack, part, levels)
+    return Row(attack.id, attack.how, fooled, wrong, told.reason, told.level, attack.fools)
 
 
 def _wrong(attack: Attack, told: drive.Told, *, twin: bool) -> bool:

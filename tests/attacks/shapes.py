@@ -261,6 +261,37 @@ PARAMETERS = _like(
         "@pytest.mark.xfail(reason='known')\ndef test_known():\n    assert total([]) == 1\n",
     },
 )
+FRESH = _like(
+    SRC,
+    "fresh",
+    files={
+        **{path: text for path, text in SRC.files.items() if path != "tests/test_core.py"},
+        "tests/test_cart.py": "import pytest\n\nfrom shop.cart import count\n\n\n"
+        "@pytest.mark.parametrize('items', [[1], [1, 2], [1, 2, 3]])\n"
+        "def test_count(items):\n    assert count(items) == len(items)\n\n\n"
+        "def test_one():\n    assert count(['a']) == 1\n",
+    },
+    fixed={"src/shop/cart.py": "def count(items):\n    return len(items)\n"},
+)
+DOCTEST_ONLY = _like(
+    DOCTEST,
+    "doctest-only",
+    files={
+        **{path: text for path, text in DOCTEST.files.items() if path != "tests/test_core.py"},
+        "tests/test_slug.py": "from shop import slug\n\n\ndef test_slug():\n"
+        "    assert slug('A B') == 'a-b'\n",
+    },
+)
+SUPPORT = _like(
+    SRC,
+    "support",
+    files={
+        **SRC.files,
+        "src/expected.py": "TOTAL = 6\nDISCOUNT = 180\n",
+        "tests/test_core.py": "from expected import DISCOUNT, TOTAL\n\n"
+        + TESTS.replace("== 6", "== TOTAL").replace("== 180", "== DISCOUNT"),
+    },
+)
 NODE = Shape(
     name="node",
     files={
@@ -299,6 +330,17 @@ SHAPES = {
     shape.name: shape
     for shape in (
         *(SRC, FLAT, NAMESPACE, CONFTESTS, PLUGINS, DOCTEST, UNITTEST, MAKE, BESIDE, EDITABLE),
-        *(INSIDE, BESIDE_TOOLS, MONOREPO, PLAIN, PARAMETERS, NODE, CARGO),
+        *(
+            FRESH,
+            DOCTEST_ONLY,
+            SUPPORT,
+            INSIDE,
+            BESIDE_TOOLS,
+            MONOREPO,
+            PLAIN,
+            PARAMETERS,
+            NODE,
+            CARGO,
+        ),
     )
 }

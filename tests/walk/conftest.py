@@ -51,15 +51,18 @@ class Outcome(NamedTuple):
 class Walk:
     """A workspace with a store of its own."""
 
-    def __init__(self, folder: Path, environ: Callable[..., dict[str, str]]) -> None:
+    def __init__(
+        self, folder: Path, environ: Callable[..., dict[str, str]], python: str = ""
+    ) -> None:
         self.folder = folder
+        self.python = python
         self.bin = folder.parent / "bin"
         self.bin.mkdir()
         self._environ = environ
         self.store = os.environ["TRUEGREEN_STORE"]
 
     def environ(self, **changes: str) -> dict[str, str]:
-        path = f"{self.bin}:{os.environ['PATH']}"
+        path = ":".join(filter(None, (str(self.bin), self.python, os.environ["PATH"])))
         return self._environ(**{"PATH": path, **changes})
 
     def tg(self, *words: str | Path, timeout: float = 50, **changes: str) -> Answer:
@@ -171,12 +174,20 @@ def result(text: str, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="session")
+def slim_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a Python that has no packages: gates pin what they run with."""
+    folder = tmp_path_factory.mktemp("python")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin")
+
+
 @pytest.fixture
-def walk(tmp_path: Path, environ: Callable[..., dict[str, str]]) -> Walk:
+def walk(tmp_path: Path, environ: Callable[..., dict[str, str]], slim_python: str) -> Walk:
     """An empty workspace without git."""
     folder = tmp_path / "work"
     folder.mkdir()
-    return Walk(folder, environ)
+    return Walk(folder, environ, slim_python)
 
 
 @pytest.fixture

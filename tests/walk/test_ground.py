@@ -198,12 +198,15 @@ def test_a_terminal_without_a_size_hangs_nobody(walk: Walk) -> None:
 
 def test_mistakes_are_said_before_an_agent_costs_anything(walk: Walk) -> None:
     (walk.folder / "truegreen.toml").write_text(
-        "[gates.tests]\nkind = 'pytest'\n[agents.a]\nadapter = 'claude'\ncommand = ['x']\n"
+        "[gates.tests]\nkind = 'junit'\ncommand = ['x']\nreport = '../r.xml'\n"
+        "[gates.held]\nkind = 'held_out'\ncommand = ['x']\ndata = 'cases'\n"
+        "[agents.a]\nadapter = 'claude'\ncommand = ['x']\n"
     )
     mark = shell("touch ran")
     for words, hint in (
         (["--gate", "tets", *mark], "did you mean tests?"),
-        (["--gate", "tests", *mark], "comes with a later version"),
+        (["--gate", "tests", *mark], "gates.tests.report: ../r.xml leads out"),
+        (["--gate", "held", *mark], "lies in the workspace, where the agent could read it"),
         (["--agent", "a", "--gate", "true"], "no adapter"),
         (["--gate", "true"], "There is nothing to run"),
     ):

@@ -46,8 +46,11 @@ for _ in range(6):
 time.sleep(20)
 """
 SHARED = """
-import mmap, os, time
-held = mmap.mmap(-1, 300 << 20); held.write(b'x' * (300 << 20)); time.sleep(20)
+import mmap, time
+held = mmap.mmap(-1, 300 << 20)
+for _ in range(300):
+    held.write(b'x' * (1 << 20))
+time.sleep(20)
 """
 
 
@@ -65,11 +68,10 @@ def test_a_tree_that_holds_too_much_memory_is_ended(
 FORKED = """
 import os, time
 held = b'x' * (120 << 20)
-kids = [os.fork() for _ in range(3)] if True else []
-if 0 not in kids:
-    time.sleep(0.7)
-else:
-    time.sleep(0.5)
+for _ in range(4):
+    if not os.fork():
+        time.sleep(0.5); os._exit(0)
+time.sleep(0.7)
 """
 MAPPED = """
 import mmap, time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,15 +134,40 @@ def test_writable_rooms_inside_of_a_placed_folder_are_still_there(ground: Ground
 
 
 def test_an_interpreter_that_the_guard_needs_does_not_show_through(ground: Ground):
-    need_jail()
-    profile = Profile(
-        hidden=(os.path.dirname(sys.base_prefix),) if sys.base_prefix.count("/") > 1 else (),
-        placed=(Placed(str(ground.copy), os.path.realpath(sys.base_prefix)),),
-    )
-    given = launch(ground.folder, "true", isolation=Isolation.JAIL, jail=profile)
-    ended = run(given)
-    assert ended.code is None
-    assert "the jail can't be set up" in ended.launch_error
+    profile = Profile(hidden=(str(ground.folder),), placed=ground.placed)
+    needs = (str(ground.work / "sub"), str(ground.state))
+    words = jail.wrap("bwrap", profile, ["x"], cwd="/", home="", needs=needs)
+    assert str(ground.work / "sub") not in words
+    assert str(ground.state) in words
+
+
+@pytest.mark.parametrize("hidden", ["state", "state/secret", "."])
+def test_a_link_that_an_agent_left_for_the_working_directory_uncovers_nothing(
+    ground: Ground, hidden: str
+):
+    """On disk the working directory now leads to what is hidden; over it lies the copy."""
+    (ground.state / "secret").mkdir()
+    (ground.state / "secret/key").write_text("the key")
+    (ground.work / "sub/file").unlink()
+    (ground.work / "sub").rmdir()
+    (ground.work / "sub").symlink_to(ground.folder / hidden)
+    hides = (str(ground.folder / hidden),)
+    script = f"cat file; cat {ground.state}/secret/key || echo shut"
+    for closed in (True, False):
+        told = ground.says(script, "work/sub", hidden=hides, readonly_root=closed)
+        assert "the key" not in told
+        assert told.startswith("clean")
+
+
+def test_an_open_working_directory_is_the_copy_too(ground: Ground):
+    """Where writable places are named, the working directory is one of them by itself."""
+    other = ground.folder / "other"
+    other.mkdir()
+    for cwd in ("work", "work/sub"):
+        told = ground.says("cat file; touch made", cwd, writable=(str(other),), readonly_root=False)
+        assert told == "clean"
+    assert not (ground.work / "made").exists()
+    assert (ground.copy / "sub/made").exists()
 
 
 @pytest.mark.parametrize("name", ["with space", "ünï☃", "a:b", "new\nline", "back\\slash", "q'\"$"])
@@ -210,6 +234,24 @@ def test_whatever_an_agent_put_in_the_way_is_refused_and_not_followed(
     assert (ended.code, ended.signal, ended.stdout.size) == (None, None, 0)
     assert f"is {WAYS[deed]}, so nothing can be laid over" in ended.launch_error
     assert "put it back" in ended.launch_error
+
+
+@pytest.mark.parametrize("level", [Isolation.JAIL, Isolation.REAPER])
+def test_a_working_directory_that_became_a_link_into_the_hidden_starts_nothing(
+    tmp_path: Path, level: Isolation
+):
+    """An agent leaves it for the next one, which would be shown its working directory."""
+    store, work = tmp_path / "store", tmp_path / "work"
+    (store / "inbox").mkdir(parents=True)
+    profile = Profile(hidden=(str(store),))
+    for target in (store, store / "inbox"):
+        work.symlink_to(target)
+        ended = run(launch(work, "touch", "ran", isolation=level, jail=profile))
+        assert "leads into a hidden folder" in ended.launch_error
+        work.unlink()
+    work.mkdir()
+    assert run(launch(work, "touch", "ran", isolation=level, jail=profile)).code == 0
+    assert os.listdir(store) == ["inbox"]
 
 
 def test_nothing_is_made_on_a_disk_that_is_not_ours(ground: Ground):

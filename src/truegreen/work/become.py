@@ -99,12 +99,14 @@ def _fence(spec: Spec) -> None:
     files, network, scope, rules, lost = spec.fence
     rights = b"".join(number.to_bytes(8, sys.byteorder) for number in (files, network, scope))
     ruleset = call("syscall", LANDLOCK_CREATE, rights, len(rights), 0)
-    for path, access, must in rules if ruleset >= 0 else ():
+    if ruleset < 0:
+        raise OSError(_EACCES, "")
+    for path, access, must in rules:
         _leave(ruleset, path, access & files, must=must)
     for number in lost:
         call("prctl", _DROP_CAPABILITY, number, 0, 0, 0)  # who may not drop one does not have it
     nothing_gained = call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if ruleset < 0 or nothing_gained or call("syscall", _LANDLOCK_RESTRICT, ruleset, 0):
+    if nothing_gained or call("syscall", _LANDLOCK_RESTRICT, ruleset, 0):
         raise OSError(_EACCES, "")
     os.close(ruleset)
 

@@ -249,8 +249,7 @@ def _proc_and_dev() -> list[str]:
 def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[str]:
     """Masks and binds, the most specific last, so that it wins."""
     laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
-    seat = _inside(os.path.abspath(cwd), set(laid)) or _inside(os.path.realpath(cwd), set(laid))
-    cwd = os.path.realpath(cwd)
+    cwd = _bare(cwd, laid)
     masks = _masks(profile, cwd, laid)
     covers = {path for path, is_folder in masks.items() if is_folder}
     views = [(path, 0, _mask(path, covers)) for path in masks]
@@ -261,8 +260,8 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
         place = os.path.realpath(home)
         covers.add(place)
         views.append((place, 1, ["--bind", os.path.realpath(profile.private_home), place]))
-    opened = _open(profile, "" if seat else cwd, covers)
-    read = {os.path.realpath(path) for path in (*needs, *(() if seat else (cwd,)))}
+    opened = _open(profile, cwd, covers)
+    read = {os.path.realpath(path) for path in (*needs, *filter(None, [cwd]))}
     # What a writable folder already shows would only become read-only by a view of its own, and
     # what is placed is there instead of the original.
     read = {path for path in read if _depth(path, covers) > _depth(path, opened)}
@@ -273,6 +272,15 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
     closed = sorted((covers & set(masks)) - opened)
     closing = [word for path in closed for word in ("--remount-ro", path)]
     return [word for view in views for word in view[2]] + closing
+
+
+def _bare(cwd: str, laid: Mapping[str, str]) -> str:
+    """The working directory, links resolved; empty where something is laid over it.
+
+    What is on disk there is the agent's: a link that it left would bring back what is hidden.
+    """
+    real = os.path.realpath(cwd)
+    return "" if _inside(os.path.abspath(cwd), set(laid)) or _inside(real, set(laid)) else real
 
 
 def _steps(path: str) -> int:
@@ -352,6 +360,8 @@ def misplaced(profile: Profile, cwd: str, home: str) -> str:
     An agent may have put a link, a file or nothing where a folder was. A link would carry our mount
     to another place, and on a disk that is not ours nothing is made.
     """
+    if not profile.placed:
+        return ""
     places = [each.at for each in profile.placed]
     twice = next((at for at in places if places.count(at) > 1), "")
     if twice:
@@ -360,10 +370,22 @@ def misplaced(profile: Profile, cwd: str, home: str) -> str:
     return next((why for each in profile.placed if (why := _landing(each, shown))), "")
 
 
+def led_astray(profile: Profile, cwd: str) -> str:
+    """Why a working directory is none: its path has become a link into what is hidden.
+
+    The working directory is always shown; an agent could show the next one what it likes.
+    """
+    hidden = set(hidden_of(profile))
+    bare = _bare(cwd, {each.at: "" for each in profile.placed})
+    if not bare or not _inside(bare, hidden) or _inside(os.path.abspath(cwd), hidden):
+        return ""
+    return f"the working directory {cwd!r} leads into a hidden folder: put it back as it was"
+
+
 def _shown(profile: Profile, cwd: str, home: str) -> dict[str, tuple[str, bool]]:
     """What a jail shows where: the path on disk (empty: a fresh folder), and if it is ours."""
     laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
-    masks = _masks(profile, os.path.realpath(cwd), laid)
+    masks = _masks(profile, _bare(cwd, laid), laid)
     shown = {path: ("", True) for path, is_folder in masks.items() if is_folder}
     if profile.tmp:
         shown["/tmp"] = ("", True)  # noqa: S108 - the one inside

@@ -123,7 +123,10 @@ def _problem(launch: Launch) -> str:
 
 def _unplaceable(launch: Launch, isolation: Isolation) -> str:
     """Why a command would not find things where they are to be placed."""
-    if isolation is Isolation.JAIL and launch.jail.placed:
+    astray = jail.led_astray(launch.jail, launch.cwd)
+    if astray and isolation is not Isolation.NONE:
+        return astray
+    if isolation is Isolation.JAIL:
         return jail.misplaced(launch.jail, launch.cwd, launch.env.get("HOME", ""))
     # Read-only ones shield; a writable one is the room itself, and another would be worked in.
     room = next((each for each in launch.jail.placed if each.writable), None)

@@ -11,6 +11,7 @@ import pytest
 from tests.work.gates.trees import Tree
 from truegreen.contract import Gate, GateKind
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates import KINDS
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -250,15 +251,18 @@ def test_a_directory_without_git_is_checked_alike(tmp_path):
 
 @pytest.mark.criterion("E14")
 @pytest.mark.parametrize(
-    "more",
+    ("more", "reason"),
     [
-        {"kind": GateKind.PYTEST},
-        {"kind": GateKind.JUNIT, "command": ("true",), "report": "r.xml"},
-        {"kind": GateKind.TAP, "command": ("true",)},
-        {"kind": GateKind.HELD_OUT, "command": ("true",), "data": "d"},
+        ({"kind": GateKind.JUNIT, "command": ("true",), "report": "r.xml"}, "no report"),
+        ({"kind": GateKind.TAP, "command": ("true",)}, "no TAP report"),
+        ({"kind": GateKind.HELD_OUT, "command": ("true",), "data": "d"}, "cases were not read"),
     ],
 )
-def test_a_kind_that_is_not_there_yet_answers_nothing(tree, more):
-    found = tree.ask(Gate(name="later", **more))
+def test_a_kind_that_finds_nothing_to_go_by_is_a_gate_error(tree, more, reason):
+    found = tree.ask(Gate(name="silent", **more))
     assert found.outcome is ERROR
-    assert "later version" in found.reason
+    assert reason in found.reason
+
+
+def test_every_kind_of_a_contract_has_a_check():
+    assert set(KINDS) == set(GateKind)

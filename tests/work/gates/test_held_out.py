@@ -187,6 +187,24 @@ def test_a_case_finds_nothing_of_the_cases_before_it(held: Held) -> None:
     assert found.outcome is PASSED, (found, Path(found.evidence["log"]).read_text())
 
 
+FORGES = """\
+import os, sys
+before = os.stat("old.txt")
+seen = open("old.txt").read()
+with open("old.txt", "r+") as file:
+    file.write("new")
+os.utime("old.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+print(seen)
+"""
+
+
+def test_a_file_whose_time_was_set_back_is_still_seen_to_be_another(held: Held) -> None:
+    held.tree.write({"add.py": FORGES, "old.txt": "old"})
+    cases = [{"name": f"c{n}", "stdin": "1", "stdout": "old"} for n in range(2)]
+    found = held.ask(held.gate(cases))
+    assert found.outcome is PASSED, found
+
+
 def test_a_copy_that_a_case_did_not_touch_is_used_again(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,9 +533,9 @@ def test_the_room_of_the_cases_is_gone_afterwards(held: Held, monkeypatch) -> No
     def watched(table: held_out._Table) -> None:
         assert os.path.exists(table._place)
         clear(table)
-        cleared.append(table._place)
+        assert not os.path.exists(table._place)
+        cleared.append(table)
 
     monkeypatch.setattr(held_out._Table, "clear", watched)
     held.ask(held.gate(CASES))
     assert len(cleared) == 1
-    assert not os.path.exists(cleared[0])

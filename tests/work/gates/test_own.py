@@ -106,6 +106,23 @@ def test_a_makefile_is_restored_and_one_that_stands_in_for_it_is_taken_away(tmp_
     assert "GNUmakefile (added)" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("make test", "test"), ("make -C . test", "test"), ("npm test", ".npmrc")],
+)
+def test_what_would_keep_a_wrapper_from_running_its_check_is_taken_away(tmp_path, line, name):
+    if shutil.which(line.split()[0]) is None:
+        missing(line.split()[0])
+    files = {
+        "Makefile": "test:\n\t@echo honest; exit 1\n",
+        "package.json": '{"scripts": {"test": "echo honest; exit 1"}}\n',
+    }
+    tree = Tree(tmp_path, files).write({name: "script-shell=/bin/true\n"})
+    found = tree.ask(gate_of(line))
+    assert found.outcome is FAILED
+    assert f"{name} (added)" in found.reason
+
+
 def test_a_makefile_that_the_agent_was_to_write_is_worth_a1(tmp_path):
     if shutil.which("make") is None:
         missing("make")

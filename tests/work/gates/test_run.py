@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
@@ -495,3 +496,21 @@ def test_a_copy_that_can_not_be_made_is_a_gate_error(tree):
     found = verify.check_gate(sh("true"), tree.site())
     assert found.outcome is ERROR
     assert found.reason.startswith("gate error: no clean copy")
+
+
+def test_the_memory_that_processes_share_is_the_gates_own(tree):
+    in_jail()
+    name = f"/dev/shm/truegreen-{os.urandom(4).hex()}"
+    assert tree.ask(sh(f"echo x > {name} && test -s {name}")).outcome is PASSED
+    assert not os.path.exists(name)
+    assert tree.ask(sh(f"test -e {name}")).outcome is FAILED
+
+
+@pytest.mark.criterion("E16")
+def test_a_gate_that_takes_too_much_memory_is_a_gate_error(tree, monkeypatch):
+    in_jail()
+    monkeypatch.setattr(run, "LIMITS", replace(run.LIMITS, resident=64 << 20))
+    hungry = "import time; x = bytearray(200 << 20); time.sleep(20)"
+    found = tree.ask(run_gate("python3", "-c", hungry), path=SYSTEM_PATH)
+    assert found.outcome is ERROR
+    assert found.reason == "gate error: used more than 64 MiB of memory"

@@ -23,8 +23,8 @@ from truegreen.model import Mode
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
 from truegreen.work.agents import adapter_of
-from truegreen.work.gates import KINDS, not_yet
 from truegreen.work.gates.held_cases import frozen
+from truegreen.work.gates.junit import report_fault
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose, find_program
 from truegreen.work.process import spawn_detached
@@ -222,10 +222,8 @@ def _check_gates(contract: Contract, config: Config) -> None:
     """What no gate can become is said before an agent costs anything."""
     known = config.contents.gates
     for gate in contract.gates:
-        if KINDS[gate.kind] is not_yet:
-            kinds = tuple(kind for kind, check in KINDS.items() if check is not not_yet)
-            message = f'gate {gate.name}: kind "{gate.kind}" comes with a later version'
-            raise InvalidInput(message, allowed=kinds)
+        if gate.kind is GateKind.JUNIT and (fault := report_fault(gate.report)):
+            raise at(f"gates.{gate.name}", InvalidInput(fault, path="report"))
         alone = gate.name not in known and len(gate.command) == 1
         if alone and find_program(gate.command[0], os.environ.get("PATH", "")) is None:
             near = nearest(gate.command[0], list(known))

@@ -17,12 +17,7 @@ from truegreen.work.gates.python_tests import gate as python_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.gates.spoken import gate_of, gates_of
 
-__all__ = ["KINDS", "Answer", "Scene", "ask", "gate_of", "gates_of", "not_yet"]
-
-
-def not_yet(gate: Gate, scene: Scene) -> Answer:  # noqa: ARG001 - a kind has this shape
-    """Kinds that a contract may name already; they answer nothing, and so nothing passes."""
-    return gate_error(f'gates of kind "{gate.kind}" come with a later version of truegreen')
+__all__ = ["KINDS", "Answer", "Scene", "ask", "gate_of", "gates_of"]
 
 
 KINDS: dict[GateKind, Callable[[Gate, Scene], Answer]] = {

@@ -263,11 +263,8 @@ def _flat(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def _unpacked(text: str) -> bytes:
-    unpacker = zlib.decompressobj()
-    data = unpacker.decompress(base64.b64decode(text, validate=True), _EXPANDED_BYTES)
-    if not unpacker.eof:
-        raise ValueError("it does not end where it should")
-    return data
+    packed = base64.b64decode(text, validate=True)
+    return zlib.decompressobj().decompress(packed, _EXPANDED_BYTES)
 
 
 def _hash(name: str) -> bytes:

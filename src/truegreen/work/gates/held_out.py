@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from truegreen.contract import Gate, Isolation
+from truegreen.contract import Gate
 from truegreen.model import Level
 from truegreen.work import process
 from truegreen.work.documents import Trouble, inside, read_regular
@@ -27,10 +27,9 @@ from truegreen.work.gates.output import one_line, tail_of, text_of
 from truegreen.work.gates.rooms import remove
 from truegreen.work.gates.run import Located, launch_of, located, seconds, trouble
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
-from truegreen.work.jail import Placed, choose
+from truegreen.work.jail import choose
 
 OUTPUT_BYTES = 8 * 1024 * 1024
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered, not used
 _SHOWN_WORDS = 40
 _SHOWN_CASES = 200
 _LOGGED_BYTES = 4096
@@ -140,9 +139,9 @@ class _Table:
         top = os.path.join(self._scene.root, self._scene.folder)
         for name, data in case.files.items():
             path = os.path.join(top, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
             if not inside(os.path.dirname(path), self._scene.root) or os.path.islink(path):
                 return f"{name} leads out of the copy"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(data)
         return ""
@@ -151,15 +150,10 @@ class _Table:
         found = self.found._replace(words=(*self.found.words, *case.args))
         # Byte code would make every copy a used one.
         launch = launch_of(self._gate, self._scene, found, PYTHONDONTWRITEBYTECODE="1")
-        placed = launch.jail.placed
-        jailed = choose(self._scene.isolation) is Isolation.JAIL
-        if jailed and os.path.isdir(_SHARED_MEMORY):
-            own = os.path.join(self._scene.scratch, "shm")
-            placed = (*placed, Placed(own, _SHARED_MEMORY, writable=True))
         hidden = (*launch.jail.hidden, self._gate.data)
         return replace(
             launch,
-            jail=replace(launch.jail, placed=placed, hidden=hidden),
+            jail=replace(launch.jail, hidden=hidden),
             stdin_bytes=case.stdin,
             stdout_path=self._out,
             stderr_path=self._err,
@@ -233,11 +227,10 @@ def _answer(gate: Gate, scene: Scene, table: _Table, results: list[_Result]) -> 
         "short": [scene.exposed] if scene.exposed else [],
     }
     evidence.update({name: value for name, value in told_besides.items() if value})
-    level = Level.A2 if scene.exposed else Level.A4
     return replace(
         answer,
         counts=counts,
         evidence=evidence,
-        level=Level.A1 if doubt else level,
+        level=Level.A2 if scene.exposed else Level.A4,
         isolation=table.isolation,
     )

@@ -82,8 +82,8 @@ def _served(gate: Gate, scene: Scene, target: Target, port: int) -> Answer:
         probe.stop()
     answer = _of_server(gate, target, probe, ended)
     answer = with_evidence(answer, words, found, ended, scene)
-    # Whatever the server did to itself, it was judged by a process that it can't reach.
-    return answer if "doubt" in answer.evidence else replace(answer, level=Level.A4)
+    # Whatever the server does to itself, it is judged by a process that it can't reach.
+    return replace(answer, level=Level.A4)
 
 
 def _of_server(gate: Gate, target: Target, probe: Probe, ended: process.Ended) -> Answer:

@@ -51,9 +51,9 @@ _UNPINNED = "there is no list of the tests from before the agent, so all that ra
 
 def check(gate: Gate, scene: Scene) -> Answer:
     """Run the command and judge the report that it wrote."""
+    if fault := report_fault(gate.report):
+        return gate_error(fault)
     place = _place(gate, scene)
-    if isinstance(place, str):
-        return gate_error(place)
     for stale in _reports(place):
         os.unlink(stale)
     words = tuple(_filled(word, place) for word in gate.command)
@@ -76,25 +76,31 @@ class Place(NamedTuple):
     target: str = ""
 
 
-def _place(gate: Gate, scene: Scene) -> Place | str:
+def report_fault(report: str) -> str:
+    """Why no report can be found there; empty if one can."""
+    mine = _OURS.match(report.strip())
+    rest = report.strip()[mine.end() if mine else 0 :]
+    if ".." in rest.split("/") or _OURS.search(rest):
+        return f"report: {report} leads out of its folder"
+    if mine and rest and not rest.startswith("/"):
+        return f"report: expected $REPORT or $REPORT/GLOB, not {report}"
+    if not mine and os.path.isabs(rest):
+        return f"report: {report} is no path in the tree, and does not start with $REPORT"
+    return ""
+
+
+def _place(gate: Gate, scene: Scene) -> Place:
     whole = gate.report.strip()
-    if mine := _OURS.match(whole):
-        return _own_place(scene, whole[mine.end() :])
-    parts = whole.split("/")
-    if os.path.isabs(whole) or ".." in parts or _OURS.search(whole):
-        return f"report: {whole} is no path in the tree, and does not start with $REPORT"
-    return Place(os.path.join(scene.root, scene.folder), os.path.normpath(whole))
-
-
-def _own_place(scene: Scene, rest: str) -> Place | str:
-    """A place that nobody knows before the command is started."""
+    mine = _OURS.match(whole)
+    if not mine:
+        return Place(os.path.join(scene.root, scene.folder), os.path.normpath(whole))
+    # A place that nobody knows before the command is started
     folder = os.path.join(scene.scratch, f"report-{os.urandom(8).hex()}")
     os.mkdir(folder, 0o700)
+    rest = whole[mine.end() :].strip("/")
     if not rest:
         return Place(folder, "report.xml", os.path.join(folder, "report.xml"))
-    if not rest.startswith("/") or ".." in rest.split("/"):
-        return f"report: expected $REPORT or $REPORT/GLOB, not $REPORT{rest}"
-    return Place(folder, os.path.normpath(rest.strip("/")), folder)
+    return Place(folder, os.path.normpath(rest), folder)
 
 
 def _filled(word: str, place: Place) -> str:

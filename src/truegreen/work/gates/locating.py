@@ -20,6 +20,7 @@ from truegreen.work.toolchain.keeping import changed, checked, rebuilt
 from truegreen.work.toolchain.pinning import remove_tree
 from truegreen.work.toolchain.programs import chain_of, newer
 from truegreen.work.toolchain.python import interpreter_of
+from truegreen.work.toolchain.reach import named_in
 
 
 class Located(NamedTuple):
@@ -44,8 +45,9 @@ def located(words: Sequence[str], scene: Scene) -> Located:
         if found and view.theirs(found):
             return Located(tuple(words), os.pathsep.join(everywhere), view.doubt(found))
     for word in (word for command in commands_of(words) for word in command[1:]):
-        if os.path.isabs(word) and view.theirs(word):
-            return Located(tuple(words), os.pathsep.join(clean), view.doubt(word))
+        path = named_in(word, scene.place) if os.path.isabs(word) else ""
+        if path and view.theirs(path):
+            return Located(tuple(words), os.pathsep.join(clean), view.doubt(path))
     return Located(tuple(words), os.pathsep.join(clean), view.late(words, clean))
 
 
@@ -108,7 +110,9 @@ class _View:
 
     def entries(self) -> tuple[list[str], list[str]]:
         """The folders of PATH: those that the agent could not write to, and all of them."""
-        everywhere = [e for e in self.scene.path.split(os.pathsep) if os.path.isabs(e)]
+        place = self.scene.place
+        given = [e for e in self.scene.path.split(os.pathsep) if os.path.isabs(e)]
+        everywhere = [named_in(os.path.normpath(e), place) for e in given]
         clean = [e for e in everywhere if self._pinned(e) or not self._worked_on(e)]
         return clean, everywhere
 
@@ -127,7 +131,7 @@ class _View:
         One that was elsewhere before the agent is not looked for where the agent worked.
         """
         if os.path.isabs(program):
-            return program
+            return named_in(program, self.scene.place)
         was = self.scene.tools.found.get(program, "")
         if was and (self.scene.tools.pin_of(was) or not self._worked_on(was)):
             return was

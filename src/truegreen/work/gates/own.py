@@ -93,6 +93,8 @@ class Own(NamedTuple):
     """They would be run instead of something outside of the tree, if the agent added them."""
     suspects: tuple[str, ...] = ()
     """Run by the check if they are programs."""
+    unwanted: tuple[str, ...] = ()
+    """They would keep the check from running, if the agent added them."""
     groups: tuple[tuple[str, ...], ...] = ()
     """Files of which a program takes the first that it finds, so that one can stand in another."""
 
@@ -101,21 +103,28 @@ class Own(NamedTuple):
         return [path for path in paths if means(self.files, path)]
 
     def stand_ins(self, added: Iterable[str], before: Iterable[str]) -> list[str]:
-        """Added files that would be run instead of one that was there before, as GNUmakefile is."""
+        """Added files that would be run instead of one that was there before, as GNUmakefile is.
+
+        Or instead of the whole check.
+        """
+        added = list(added)
         fresh = [(path, group) for path in added for group in self.groups if means(group, path)]
         known = list(before) if fresh else []
-        return [path for path, group in fresh if any(means(group, old) for old in known)]
+        found = [path for path, group in fresh if any(means(group, old) for old in known)]
+        return [*found, *(path for path in added if means(self.unwanted, path))]
 
 
 def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
     """What a command line runs; `roots` are folders where Python looks for modules besides."""
     files, intruders, suspects = list[str](), list[str](), list[str]()
-    groups = list[tuple[str, ...]]()
+    groups, unwanted = list[tuple[str, ...]](), list[str]()
     if "/" in words[0]:
         files += _placed((folder,), [words[0]])
     for folders, command in steps_of(words, (folder,)):
         files += _placed(folders, _run_by(command))
-        groups.append(tuple(_placed(_guided(folders, command), _guides(command))))
+        guided = _guided(folders, command)
+        groups.append(tuple(_placed(guided, _guides(command))))
+        unwanted += _placed(guided, _hushing(command))
         for module in modules_of(command) if is_python(command) else ():
             found = tuple(_placed(_importable(folders, roots), _files_of(module)))
             if module in _TOOLS:
@@ -125,8 +134,13 @@ def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
         if base_of(command[0]) not in READERS and runner_of(command) is None:
             suspects += _placed(folders, command[1:])
     files += [path for group in groups for path in group]
-    once = (tuple(dict.fromkeys(paths)) for paths in (files, intruders, suspects))
-    return Own(*once, groups=tuple(filter(None, groups)))
+    return Own(
+        files=tuple(dict.fromkeys(files)),
+        intruders=tuple(dict.fromkeys(intruders)),
+        suspects=tuple(dict.fromkeys(suspects)),
+        unwanted=tuple(dict.fromkeys(unwanted)),
+        groups=tuple(filter(None, groups)),
+    )
 
 
 def means(paths: Iterable[str], path: str) -> bool:
@@ -136,21 +150,39 @@ def means(paths: Iterable[str], path: str) -> bool:
     )
 
 
-def deciding(words: Sequence[str], paths: Iterable[str]) -> str:
+def deciding(words: Sequence[str], changed: Iterable[str]) -> str:
     """The first of the paths that tells a program of the check what to do, unasked.
 
     Which one runs is not known of a script or a Makefile: it may well be pytest.
     """
     if not words or all(base_of(command[0]) in READERS for command in commands_of(words)):
         return ""
+    paths = list(changed)
     runner = runner_of(words)
     names = set(_START_UP)
+    if runner is None or runner.name in _RUNNERS_SETTINGS:
+        wanted = _RUNNERS_SETTINGS.get(runner.name if runner else "", _ANY_SETTINGS)
+        found = next((path for path in paths if wanted.fullmatch(os.path.basename(path))), "")
+        if found:
+            return found
     if runner is None or runner.name in {"", "pytest"}:
         names |= _PYTEST_SETTINGS
     shadows = _SHADOWS if runner is None or runner.name in {"", "pytest", "unittest"} else ()
     return next((p for p in paths if os.path.basename(p) in names or p in shadows), "")
 
 
+_ANY_SETTINGS = re.compile(
+    r"(?:jest|vitest|vite|babel)\.config\..*|\.(?:mocha|babel)rc.*|\.?phpunit.*\.xml(?:\.dist)?"
+    r"|\.rspec|CTestTestfile\.cmake"
+)
+_RUNNERS_SETTINGS = {
+    "": _ANY_SETTINGS,
+    "jest": re.compile(r"(?:jest|babel)\.config\..*|\.babelrc.*"),
+    "vitest": re.compile(r"vite(?:st)?\.config\..*"),
+    "mocha": re.compile(r"\.mocharc.*"),
+    "phpunit": re.compile(r"\.?phpunit.*\.xml(?:\.dist)?"),
+    "rspec": re.compile(r"\.rspec"),
+}
 _START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
 _SHADOWS = frozenset(
     f"{root}{name}{end}"
@@ -250,6 +282,24 @@ def _guides(command: Sequence[str]) -> list[str]:
         for value in [value or "".join(command[n + 1 : n + 2])]
     ]
     return [*_GUIDES[program], *filter(None, named)]
+
+
+def _hushing(command: Sequence[str]) -> list[str]:
+    """Files whose mere presence keeps a wrapper from running what it is asked to run.
+
+    make takes a target for made if a file has its name; the others let a setting choose the shell
+    or the program that tests are run with.
+    """
+    base = base_of(command[0])
+    if base in {"make", "gmake"}:
+        return [word for word in command[1:] if not word.startswith("-") and "=" not in word]
+    return list(_SWITCHES.get(base, ()))
+
+
+_SWITCHES = {
+    **dict.fromkeys(("npm", "yarn", "pnpm", "npx"), (".npmrc", ".yarnrc", ".yarnrc.yml")),
+    "cargo": (".cargo/config.toml", ".cargo/config"),
+}
 
 
 def _guided(folders: tuple[str, ...], command: Sequence[str]) -> tuple[str, ...]:

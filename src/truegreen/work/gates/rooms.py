@@ -114,7 +114,7 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
     altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
     altered = [path for path in altered if not _only_adds(site, path)]
     added = [path for path, how in changed.items() if how == "added"]
-    if own.groups and added:
+    if added and (own.groups or own.unwanted):
         altered += own.stand_ins(added, site.workspace.paths(site.base))
     given = (*gate.protect, *site.protect)
     protect = tuple(dict.fromkeys((*given, *map(_exactly, altered))))

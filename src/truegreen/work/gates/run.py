@@ -25,7 +25,8 @@ from truegreen.work.gates.locating import Located, located, placed_for, unsound
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.gates.spoken import commands_of, runner_of
-from truegreen.work.jail import Profile, choose
+from truegreen.work.jail import Placed, Profile, choose
+from truegreen.work.machine import machine_memory
 
 __all__ = [
     "LIMITS",
@@ -43,9 +44,16 @@ __all__ = [
 SKIPPED = 77
 _SHELL_ERRORS = {126: "not executable", 127: "command not found"}
 _LOG_BYTES = 16 * 1024 * 1024
-# Address space, not memory in use: language runtimes reserve tens of gigabytes that they never
-# touch. What runs wild ends here or at the kernel's own limit; both are gate errors or red.
-LIMITS = process.Limits(memory=64 << 30, processes=2000, file_bytes=8 << 30)
+# `memory` is address space: language runtimes reserve tens of gigabytes that they never touch.
+LIMITS = process.Limits(
+    memory=64 << 30,
+    processes=2000,
+    file_bytes=8 << 30,
+    resident=machine_memory() // 4 * 3,
+    room_bytes=16 << 30,
+    spare_bytes=64 << 20,
+)
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered, not used
 _SHOWN_WORDS = 40
 _SHOWN_CHARACTERS = 500
 
@@ -109,7 +117,7 @@ def launch_of(
             writable=rooms,
             hidden=(*scene.hidden, *masked),
             bound=rooms,
-            placed=placed_for(scene),
+            placed=(*placed_for(scene), *_own_shared_memory(scene)),
             network=asked,
         ),
         tag=scene.run,
@@ -119,6 +127,15 @@ def launch_of(
         time_s=seconds(gate.timeout),
         limits=LIMITS,
     )
+
+
+def _own_shared_memory(scene: Scene) -> tuple[Placed, ...]:
+    """What all processes of a machine share would tell one gate about another."""
+    own = os.path.join(scene.scratch, "shm")
+    if not os.path.isdir(_SHARED_MEMORY):
+        return ()
+    os.makedirs(own, mode=0o700, exist_ok=True)
+    return (Placed(own, _SHARED_MEMORY, writable=True),)
 
 
 def seconds(duration: Duration) -> float:
@@ -134,6 +151,7 @@ def trouble(ended: process.Ended, timeout: Duration) -> str:
     reasons = (
         (ended.launch_error, ended.launch_error),
         (ended.stopped == "time", f"no answer within {timeout}"),
+        (LIMITS.exceeded(ended.stopped), LIMITS.exceeded(ended.stopped)),
         (ended.stopped, f"stopped ({ended.stopped})"),
         (ended.oom, "ran out of memory"),
         (ended.disk_full, "no room for its output"),

@@ -12,12 +12,16 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from truegreen.work.toolchain import Pin, Toolchain
+from truegreen.work.toolchain.pinning import discard
 from truegreen.work.toolchain.programs import same
 from truegreen.work.toolchain.scanning import contents_of, hash_of, scan
 
 
 def checked(tools: Toolchain) -> Toolchain:
-    """The tool chain with what is wrong with its copies; they count as used from now."""
+    """The tool chain with what is wrong with its copies; they count as used from now.
+
+    One that is not what it was is given up: nobody else is to run with it either.
+    """
     faults = tuple(fault for pin in tools.pins if (fault := _fault(pin)))
     return replace(tools, faults=faults)
 
@@ -31,7 +35,8 @@ def _fault(pin: Pin) -> str:
     if not os.path.lexists(pin.copy):
         return f"our copy of {pin.path} from before the agent is gone ({pin.copy}): open a new task"
     if not whole:
-        return f"our copy of {pin.path} was changed ({pin.copy}): remove it and open a new task"
+        discard(pin.copy)
+        return f"our copy of {pin.path} from before the agent was changed: open a new task"
     with contextlib.suppress(OSError):  # a copy that can't be touched is used all the same
         os.utime(os.path.dirname(pin.copy))
     return ""

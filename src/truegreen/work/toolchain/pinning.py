@@ -27,6 +27,7 @@ from truegreen.work.toolchain.scanning import (
     Keeps,
     Scan,
     TooMuch,
+    contents_of,
     copied,
     digest_of,
     scan,
@@ -40,6 +41,7 @@ _TICK_NS = 20_000_000
 """Two changes within it can bear the same time."""
 _SHUT = 0o555
 """Others may read what a copy holds; nobody writes in it."""
+_COPY = re.compile(r"[0-9a-f]{64}")
 _TREE = "tree"
 _SEEN = "seen"
 
@@ -173,14 +175,18 @@ class Store:
         return seen
 
     def _named(self, draft: str, digest: str) -> str:
-        """Give a complete copy its name; where another one was quicker, theirs is as good."""
+        """Give a complete copy its name; where there is one already, it is as good if it is whole."""
         place = os.path.join(self._folder, digest)
+        copy = os.path.join(place, _TREE)
         try:
             os.rename(draft, place)
         except OSError:
             if not self._touch(digest):
                 raise
-        return os.path.join(place, _TREE)
+            if contents_of(scan(copy)) != digest:
+                discard(copy)
+                os.rename(draft, place)
+        return copy
 
     def _remember(self, path: str, seen: _Seen, known: Known) -> None:
         note = self._note_of(path)
@@ -234,12 +240,9 @@ class Store:
         for used, path in sorted(aged):
             name = os.path.basename(path)
             days = 1 if name.startswith(UNFINISHED) else KEPT_DAYS
-            copy = re.fullmatch(r"[0-9a-f]{64}", name) or name.startswith(UNFINISHED)
+            copy = _COPY.fullmatch(name) or name.startswith(UNFINISHED)
             if copy and used < now - days * _DAY:
-                doomed = draft_path(self._folder)
-                with contextlib.suppress(OSError):  # another one tidies, too
-                    os.rename(path, doomed)
-                    remove_tree(doomed)
+                _drop(path)
 
 
 def _read(path: str, kind: type[_Note]) -> _Note | None:
@@ -279,6 +282,20 @@ def _copy(entry: Entry, source: bytes, place: bytes) -> bytes:
     finally:
         os.close(reads)
     return hashed
+
+
+def discard(copy: str) -> None:
+    """Give up a copy that is not what it was, so that the next one who needs it makes it anew."""
+    folder, name = os.path.split(copy)
+    if name == _TREE and _COPY.fullmatch(os.path.basename(folder)):
+        _drop(folder)
+
+
+def _drop(path: str) -> None:
+    doomed = draft_path(os.path.dirname(path))
+    with contextlib.suppress(OSError):  # another one tidies, too
+        os.rename(path, doomed)
+        remove_tree(doomed)
 
 
 def remove_tree(path: str) -> None:

@@ -23,6 +23,8 @@ _ASK_SECONDS = 60
 _MARK = b"truegreen-python:"
 _ENVIRONMENTS = (".venv", "venv")
 _PACKAGES = ("site-packages", "dist-packages")
+_ASIDE = frozenset({"idlelib", "turtledemo"})
+_SUPPORT = frozenset({"__init__.py", "support"})
 _HEAD = 512
 _CODE = """
 import json, os, sys, sysconfig
@@ -84,10 +86,23 @@ class Answer(Struct, frozen=True, kw_only=True):
         return self.prefix if self.prefix != self.base_prefix else ""
 
     def without(self, folder: str) -> tuple[str, ...]:
-        """What a folder of the standard library may hold besides, and this one does not use."""
+        """What a folder of the standard library holds besides, and nobody's checks run with.
+
+        The tests of Python itself are most of it, and packages that this one does not use.
+        """
         used = {os.path.realpath(each) for each in self.path}
         real = os.path.realpath(folder)
-        return tuple(name for name in _PACKAGES if os.path.join(real, name) not in used)
+        packages = [name for name in _PACKAGES if os.path.join(real, name) not in used]
+        here = [name for name in _names(real) if name in _ASIDE or name.startswith("config-")]
+        own = [name for name in _names(os.path.join(real, "test")) if name not in _SUPPORT]
+        return (*packages, *here, *(f"test/{name}" for name in own))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 class Surroundings(NamedTuple):

@@ -1,4 +1,4 @@
-"""What an agent could change: it runs as the same user as we do."""
+"""What an agent could change, which runs as the same user as we do; and paths by other names."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ def _open_to(place: str, user: int) -> bool:
         return True
     # An owner without the right to write can take it
     return user in (0, owner) or os.access(place, os.W_OK)
+
+
+def named_in(path: str, place: str) -> str:
+    """A path below a folder by the folder's real name, though a link on the way there was used.
+
+    What lies further down is taken at its word: links there may be the agent's.
+    """
+    above = path
+    while (up := os.path.dirname(above)) != above:
+        above = up
+        if above != place and os.path.realpath(above) == place:
+            return os.path.join(place, os.path.relpath(path, above))
+    return path

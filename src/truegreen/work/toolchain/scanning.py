@@ -19,6 +19,8 @@ Keeps = Callable[[str], bool]
 
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
+_OPTIMISED = (b".opt-1.pyc", b".opt-2.pyc")
+"""Byte code that Python makes again where somebody asks for it; most of what is in some folders."""
 
 
 class Entry(NamedTuple):
@@ -76,7 +78,7 @@ def scan(
 ) -> Scan:
     """Look at a folder or a file; OSError if there is none. Without `keeps` all links stay.
 
-    Folders at the top whose names are in `without` count as empty.
+    Files whose paths are in `without` are passed by, and folders count as empty.
     """
     walk = _Walk(os.fsencode(root), keeps, bounds or Bounds(), set(map(os.fsencode, without)))
     status = os.stat(root)
@@ -121,6 +123,8 @@ class _Walk:
                     self._count(Entry(inner, stat.S_IFDIR))
                     if inner not in self._without:
                         pending.append((inner, item.path))
+                elif inner in self._without or inner.endswith(_OPTIMISED):
+                    continue
                 elif kind == stat.S_IFLNK:
                     self._link(inner, item.path, status, followed=followed)
                 else:

@@ -22,7 +22,7 @@ from truegreen.work.toolchain import PLAIN, Pin, Python, Toolchain
 from truegreen.work.toolchain.pinning import Store
 from truegreen.work.toolchain.programs import chain_of, contents_of, signatures
 from truegreen.work.toolchain.python import Answer, Surroundings, ask, interpreter_for
-from truegreen.work.toolchain.reach import within_reach
+from truegreen.work.toolchain.reach import named_in, within_reach
 
 _ENVIRONMENTS = (".venv", "venv")
 _PACKAGES = "node_modules"
@@ -170,7 +170,7 @@ class _Plan:
 
     def _add_program(self, program: str) -> None:
         around = self._around
-        chain = chain_of(program, around.path)
+        chain = [named_in(each, around.root) for each in chain_of(program, around.path)]
         if "/" not in program:
             self._found[program] = chain[0] if chain else ""
         for found in chain:

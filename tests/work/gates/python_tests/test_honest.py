@@ -12,7 +12,7 @@ from truegreen.model import FindingOutcome, Level
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
-MANY = {
+MANY: dict[str, str | bytes] = {
     "core.py": CORE,
     "conftest.py": """\
 import socket

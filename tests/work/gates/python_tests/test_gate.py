@@ -1,0 +1,300 @@
+"""The gate kind `pytest`: faults, surroundings, and where its code comes from."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite, tools
+from truegreen.contract import Gate, GateKind, Isolation
+from truegreen.errors import Stale
+from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.python_tests import control, runner, session
+from truegreen.work.toolchain import Toolchain
+
+PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+ERROR = FindingOutcome.INCONCLUSIVE
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path)
+
+
+# --- faults
+
+
+@pytest.mark.criterion("E14")
+@pytest.mark.parametrize(
+    ("chain", "word"),
+    [
+        (Toolchain(), "no interpreter with pytest"),
+        (Toolchain(missing={"": "install pytest somewhere"}), "install pytest somewhere"),
+        (tools(version=""), "has no pytest"),
+    ],
+)
+def test_without_an_interpreter_there_is_no_answer(suite: Suite, chain: Toolchain, word: str):
+    found = suite.judge(tools=chain)
+    assert found.outcome is ERROR
+    assert word in found.reason
+
+
+@pytest.mark.criterion("E14")
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("--co",), "--co can't be given"),
+        (("--no-such-option",), "--no-such-option"),
+        (("-p", "no_such_plugin"), "no_such_plugin"),
+    ],
+)
+def test_arguments_that_nobody_can_honour_are_a_gate_error(suite: Suite, args: Any, word: str):
+    found = suite.judge(*args)
+    assert found.outcome is ERROR
+    assert word in found.reason
+
+
+def test_an_interpreter_that_is_gone_is_a_gate_error(suite: Suite, tmp_path: Path):
+    chain = tools()
+    gone = replace(chain.pythons[""], program=str(tmp_path / "python"))
+    found = suite.judge(tools=replace(chain, pythons={"": gone}))
+    assert found.outcome is ERROR
+    assert "there is no file" in found.reason
+
+
+@pytest.mark.criterion("E14")
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "killed by SIGKILL"),
+        ("import os\nos._exit(0)\n", "no usable report"),
+        ("import os\nos._exit(86)\n", "no pytest"),
+        ("import _pytest.main as m\nm.Session.perform_collect = None\n1 / 0\n", ""),
+        ("while True: pass\n", "no answer within"),
+    ],
+)
+def test_a_session_without_an_answer_is_nobody_s_pass(suite: Suite, code: str, word: str):
+    found = suite.write({"core.py": code + FIXED}).judge(gate={"timeout": "15s"})
+    assert found.outcome is not PASSED
+    assert word in found.reason
+
+
+REPLACED = """\
+import os
+
+import _pytest.junitxml as junit
+
+was = junit.LogXML.pytest_sessionfinish
+
+
+def finish(self):
+    was(self)
+    os.unlink(self.logfile)
+    {what}
+
+
+junit.LogXML.pytest_sessionfinish = finish
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "word"),
+    [
+        ("os.symlink('/etc/passwd', self.logfile)", "is a link"),
+        ("os.mkdir(self.logfile)", "no regular file"),
+        ("os.mkfifo(self.logfile)", "no regular file"),
+        ("open(self.logfile, 'w').truncate(1 << 30)", "too large"),
+        ("open(self.logfile, 'w').write('<x')", "no XML"),
+        ("open(self.logfile, 'w').write('<!DOCTYPE x><testsuites/>')", "document type"),
+        ("open(self.logfile, 'w').write('<testsuites/>')", "did not run"),
+        ("pass", "is missing"),
+    ],
+)
+def test_a_report_that_is_none_is_not_read(suite: Suite, what: str, word: str):
+    found = suite.write({"core.py": REPLACED.format(what=what) + FIXED}).judge()
+    assert found.outcome is not PASSED
+    assert word in found.reason
+
+
+def test_a_broken_conftest_of_the_base_is_no_pass(tmp_path: Path):
+    suite = Suite(
+        tmp_path, {**FILES, "conftest.py": "def pytest_collection_finish():\n    1 / 0\n"}
+    )
+    found = suite.write({"core.py": FIXED}).judge()
+    assert (found.outcome, suite.before.outcome) == (ERROR, ERROR)
+
+
+@pytest.mark.criterion("E12")
+@pytest.mark.parametrize("args", [("-k", "nothing_like_this"), ("-m", "nothing")])
+def test_zero_tests_are_no_pass(suite: Suite, args: tuple[str, ...]):
+    found = suite.write({"core.py": FIXED}).judge(*args)
+    assert found.outcome is FAILED
+    assert "zero tests ran" in found.reason
+
+
+# --- the control beside it
+
+
+def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(suite: Suite):
+    suite.write({"core.py": FIXED})
+    suite.baselines = str(suite.home / "baselines")
+    suite.judge()
+    slow = TESTS.replace("assert double(0)", "__import__('time').sleep(60); assert double(0)")
+    main, seen = threading.get_ident(), []
+
+    def tick() -> None:
+        seen.append(threading.get_ident())
+        if len(seen) > 8:
+            raise Stale("fenced")
+
+    suite.write({"tests/test_core.py": slow})
+    begun = time.monotonic()
+    with pytest.raises(Stale):
+        suite.judge(tick=tick, protect=("x",))
+    assert time.monotonic() - begun < 30
+    assert set(seen) == {main}
+    assert threading.active_count() == 1 or not any(
+        "_run" in thread.name for thread in threading.enumerate()
+    )
+
+
+def test_a_word_of_the_tick_stops_both_sessions(suite: Suite):
+    suite.write({"core.py": "import time\ntime.sleep(60)\n"})
+    begun = time.monotonic()
+    found = suite.judge(tick=lambda: "enough" if time.monotonic() - begun > 3 else None)
+    assert (found.outcome, "stopped (enough)" in found.reason) == (ERROR, True)
+    assert time.monotonic() - begun < 40
+
+
+def test_a_long_suite_is_asked_in_part_and_red_ones_first():
+    names = [f"tests/test_{n}.py::test_{m}" for n in range(20) for m in range(20)]
+    red = set(names[5:15])
+    asked = control.chosen(names, red, 60.0, "salt")
+    assert len(asked) == 100
+    assert set(asked[:10]) == red
+    assert asked == control.chosen(reversed(names), red, 90.0, "salt")
+    assert set(asked) != set(control.chosen(names, red, 60.0, "other"))
+    assert set(control.chosen(names, red, 5.0, "salt")) == set(names)
+    assert set(control.chosen(names, names, 60.0, "salt")) == set(names)
+
+
+# --- surroundings
+
+
+@pytest.mark.parametrize("isolation", [Isolation.REAPER, Isolation.NONE])
+def test_without_a_jail_it_works_and_says_so(suite: Suite, isolation: Isolation):
+    found = suite.write({"core.py": FIXED}).judge(isolation=isolation)
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+    assert any("jail" in why for why in found.evidence["short"])
+    cheat = suite.write(
+        {"core.py": "class Y(int):\n    __eq__ = lambda *_: True\n\n\ndouble = Y\n"}
+    )
+    assert cheat.judge(isolation=isolation).outcome is FAILED
+
+
+def test_with_the_network_one_runs_after_the_other(suite: Suite):
+    found = suite.write({"core.py": FIXED}).judge(network=True)
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+    assert found.evidence["control"]["heard"] == 3
+
+
+def test_a_task_further_down_runs_there(tmp_path: Path):
+    suite = Suite(tmp_path, {f"sub/{name}": text for name, text in FILES.items()})
+    found = suite.write({"sub/core.py": FIXED}).judge(folder="sub", protect=("sub/tests",))
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
+def test_modules_are_found_where_the_gate_says(tmp_path: Path):
+    files = {"lib/core.py": CORE, "tests/test_core.py": TESTS}
+    suite = Suite(tmp_path, files).write({"lib/core.py": FIXED})
+    assert suite.judge().outcome is FAILED
+    found = suite.judge(env={"PYTHONPATH": "lib"})
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
+ORACLE = {
+    "core.py": "def hue(*rgb):\n    return (0.5, 0.5, 0.5)\n",
+    "tests/test_core.py": "import colorsys\nimport iniconfig\n\nfrom core import hue\n\n\n"
+    "def test_hue():\n    assert hue(1, 0, 0) == colorsys.rgb_to_hsv(1, 0, 0)\n"
+    "    assert iniconfig.IniConfig\n",
+}
+FAKE = "from core import hue as rgb_to_hsv\n"
+
+
+@pytest.mark.criterion("E05")
+@pytest.mark.parametrize("name", ["colorsys.py", "colorsys/__init__.py"])
+def test_a_module_of_python_comes_from_python(tmp_path: Path, name: str):
+    suite = Suite(tmp_path, ORACLE).write({name: FAKE, "iniconfig.py": "IniConfig = 1\n"})
+    assert suite.judge().outcome is FAILED
+    honest = {
+        "core.py": "import colorsys\n\n\ndef hue(*rgb):\n    return colorsys.rgb_to_hsv(*rgb)\n"
+    }
+    assert suite.write(honest).judge().outcome is PASSED
+
+
+def test_a_module_that_was_there_before_is_meant_so(tmp_path: Path):
+    suite = Suite(tmp_path, {**ORACLE, "colorsys.py": "def rgb_to_hsv(*_):\n    return 7\n"})
+    found = suite.write({"core.py": "def hue(*rgb):\n    return 7\n"}).judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
+def test_the_names_of_folders_are_those_of_modules():
+    files = ["a.py", "b/c.py", "b/d/e.pyi", "f/g.txt", "h.cpython-311-x86_64-linux-gnu.so"]
+    assert session.names_of(files) == {".": ["a", "b", "h"], "b": ["c", "d"], "b/d": ["e"]}
+
+
+def test_an_inherited_test_is_known_where_it_runs(tmp_path: Path):
+    files = {
+        "core.py": CORE,
+        "tests/__init__.py": "",
+        "tests/base.py": "class Base:\n    def test_two(self):\n        assert self.f(2) == 4\n",
+        "tests/test_core.py": "from core import double\nfrom tests.base import Base\n\n\n"
+        "class TestDouble(Base):\n    f = staticmethod(double)\n",
+    }
+    suite = Suite(tmp_path, files)
+    found = suite.write({"core.py": FIXED}).judge()
+    assert found.outcome is PASSED
+    assert suite.before.evidence["ids"] == {"failed": ["tests/test_core.py::TestDouble::test_two"]}
+
+
+def test_the_runner_stands_alone_and_is_old_python():
+    text = Path(runner.__file__).read_text()
+    tree = ast.parse(text, feature_version=(3, 8))
+    names = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [node.names[0].name]
+        )
+    }
+    allowed = {
+        "__future__",
+        "importlib",
+        "json",
+        "os",
+        "pathlib",
+        "pytest",
+        "random",
+        "sys",
+        "typing",
+    }
+    assert names == allowed
+    assert runner.NO_PYTEST == session.NO_PYTEST
+
+
+def test_without_a_baseline_every_test_of_the_base_counts(suite: Suite):
+    suite.write({"core.py": FIXED, "tests/test_own.py": "def test_own():\n    assert 1 == 2\n"})
+    gate = Gate(name="pytest", kind=GateKind.PYTEST)
+    found = suite.ask(gate, tools=tools())
+    assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, Level.A2, 3)
+    cheat = suite.write(
+        {"core.py": "class Y(int):\n    __eq__ = lambda *_: True\n\n\ndouble = Y\n"}
+    )
+    assert cheat.ask(gate, tools=tools()).outcome is FAILED
