@@ -81,7 +81,7 @@ def _each(
 
 
 def _begin(folder: str) -> None:
-    _local.estate = Estate(Path(folder) / str(threading.get_ident()))
+    _local.estate = Estate(Path(folder) / str(threading.get_ident()), Path(folder) / "common")
 
 
 def _play(job: tuple[str, bool, tuple[str, ...]]) -> Row:

@@ -13,7 +13,8 @@ from tests.conftest import missing
 
 @pytest.fixture(scope="session")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """One per worker: pinned tools are copied once, and grounds come from templates."""
+    """One per worker; tools, and the copies that are pinned of them, are made once for all."""
     if sys.platform != "linux" or shutil.which("bwrap") is None:
         missing("bubblewrap")
-    return Estate(tmp_path_factory.mktemp("estate"))
+    common = tmp_path_factory.getbasetemp().parent / "attacks"
+    return Estate(tmp_path_factory.mktemp("estate"), common)

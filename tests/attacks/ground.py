@@ -6,6 +6,7 @@ an attack on tools gets a copy of its own. Nothing that the user has is ever tou
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -110,13 +111,13 @@ def _project(name: str) -> str:
 
 
 class Estate:
-    """Grounds that share prepared tools, one per test worker or command."""
+    """Grounds of one worker. What all workers have in common is made by the first one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("state", "tmp", "compiled", "templates", "grounds"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "held-out.jsonl").write_text(
+    def __init__(self, folder: Path, common: Path) -> None:
+        self.folder, self.common = folder, common
+        for place in (folder / "templates", folder / "grounds", common / "state", common / "tmp"):
+            place.mkdir(parents=True, exist_ok=True)
+        (common / "held-out.jsonl").write_text(
             "".join(f"{json.dumps(case)}\n" for case in HELD_OUT)
         )
         self._templates: dict[str, Path] = {}
@@ -124,16 +125,18 @@ class Estate:
     def tools(self, shape: Shape) -> Path:
         """The tool chain of a shape; made once."""
         name = "full" if shape.plugins else "basic"
-        place = self.folder / f"tools-{name}"
-        if not place.exists():
-            make_tools(place, (*BASIC, *PLUGINS) if shape.plugins else BASIC)
+        place = self.common / f"tools-{name}"
+        with (self.common / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not place.exists():
+                make_tools(place, (*BASIC, *PLUGINS) if shape.plugins else BASIC)
         return place
 
     def _template(self, shape: Shape) -> Path:
         if shape.name not in self._templates:
             place = self.folder / "templates" / shape.name
             if not place.exists():
-                _lay(place, shape, self.folder)
+                _lay(place, shape, self.common)
             self._templates[shape.name] = place
         return self._templates[shape.name]
 
@@ -147,7 +150,7 @@ class Estate:
         tools = self.tools(shape)
         if shape.venv == "own":
             tools = make_tools(folder / "tools")
-        ground = Ground(folder, shape, tools, self.folder)
+        ground = Ground(folder, shape, tools, self.common)
         if shape.venv in {"inside", "editable"}:
             made = make_tools(ground.work / ".venv")
             if shape.venv == "editable":

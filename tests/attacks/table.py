@@ -28,7 +28,7 @@ class Row(NamedTuple):
     def line(self) -> str:
         """For a terminal."""
         marks = " ".join(
-            f"{level}:{'FOOLED' if past else 'held'}" for level, past in sorted(self.fooled.items())
+            f"{level}:{'PASSED' if past else 'held'}" for level, past in sorted(self.fooled.items())
         )
         return (
             f"{'!' if self.wrong else ' '} {self.id:44} {marks}  [{self.level}] {self.reason[:160]}"

@@ -194,6 +194,21 @@ def test_a_program_of_a_pinned_environment_leaves_no_doubt(tmp_path):
         assert found.level is Level.A2
 
 
+def test_a_path_that_leads_to_the_workspace_by_a_link_is_the_same(tmp_path):
+    project = Project(tmp_path)
+    project.write({"answer": "right\n"})
+    (tmp_path / "other").symlink_to(project.root)
+    venv = f"{tmp_path}/other/.venv/bin"
+    for words in (("python", "x"), (f"{venv}/python", "x")):
+        found = project.judged(run_gate(*words), "true", path=f"{venv}:{SYSTEM_PATH}")
+        assert (found.reason, found.level) == ("honest", Level.A2), words
+    found = project.judged(
+        run_gate("python", "x"), f"{FAKE} .venv/bin/python; echo no > answer",
+        path=f"{venv}:{SYSTEM_PATH}",
+    )  # fmt: skip
+    assert (found.outcome, found.reason) == (FAILED, "honest")
+
+
 def test_paths_of_the_workspace_mean_the_clean_copy(tmp_path):
     project = Project(tmp_path)
     gate = run_gate("sh", "-c", f"cat {project.root}/answer && touch {project.root}/new")
@@ -284,7 +299,10 @@ def test_a_copy_that_was_changed_is_a_gate_error(tmp_path):
     os.utime(runner, ns=(before.st_atime_ns, before.st_mtime_ns))
     found = project.ask(VENV, tools=checked(tools))
     assert found.outcome is ERROR
-    assert f"our copy of {project.root}/.venv was changed" in found.reason
+    assert f"our copy of {project.root}/.venv from before the agent was changed" in found.reason
+    again = taken(project, VENV)
+    assert again.digest == tools.digest
+    assert not checked(again).faults
 
 
 def test_a_copy_that_a_later_one_shares_files_with_is_whole(tmp_path):

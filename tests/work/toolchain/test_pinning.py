@@ -287,6 +287,17 @@ def test_a_damaged_note_is_no_note(tools, store, tmp_path, junk):
     assert pin(store, tools).digest == first.digest
 
 
+def test_a_copy_that_somebody_changed_is_not_taken_for_a_new_one(tools, store, tmp_path):
+    first = pin(store, tools)
+    changed = Path(first.copy, "lib/a.py")
+    changed.chmod(0o644)
+    changed.write_text("a = 'evil'\n")
+    for note in (tmp_path / "store" / "seen").iterdir():
+        note.unlink()
+    assert pin(store, tools).copy == first.copy
+    assert changed.read_text() == "a = 1\n"
+
+
 # --- tidying
 
 

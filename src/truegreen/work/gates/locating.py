@@ -37,7 +37,7 @@ def located(words: Sequence[str], scene: Scene) -> Located:
     clean, everywhere = view.entries()
     first = words[0]
     if "/" in first and not os.path.isabs(first):
-        return _in_tree(words, view, os.pathsep.join(clean))
+        return _in_tree(words, view, clean)
     for program in programs_of(words):
         found = view.found(program)
         if program == first and (direct := view.from_copy(words, found)):
@@ -51,18 +51,19 @@ def located(words: Sequence[str], scene: Scene) -> Located:
     return Located(tuple(words), os.pathsep.join(clean), view.late(words, clean))
 
 
-def _in_tree(words: Sequence[str], view: _View, path: str) -> Located:
+def _in_tree(words: Sequence[str], view: _View, clean: Sequence[str]) -> Located:
     """A program of the tree runs from the copy or from a pin; others can only run in place."""
-    scene, program = view.scene, os.path.normpath(words[0])
+    scene, program, path = view.scene, os.path.normpath(words[0]), os.pathsep.join(clean)
     there = os.path.normpath(os.path.join(scene.place, scene.folder, program))
     if scene.tools.pin_of(there):
         if view.jailed:
-            return Located((there, *words[1:]), path, "")
+            return Located((there, *words[1:]), path, view.late(words, clean))
         if direct := view.from_copy(words, there):
             return direct
     inside = os.path.lexists(os.path.join(scene.root, scene.folder, program))
     if inside or view.covered or not os.path.isfile(there):
-        return Located((os.path.join(scene.cwd, program), *words[1:]), path, "")
+        here = os.path.join(scene.cwd, program)
+        return Located((here, *words[1:]), path, view.late(words, clean))
     return Located((there, *words[1:]), path, view.doubt(there))
 
 

@@ -117,7 +117,7 @@ def launch_of(
             writable=rooms,
             hidden=(*scene.hidden, *masked),
             bound=rooms,
-            placed=(*placed_for(scene), *_own_shared_memory(scene)),
+            placed=(*placed_for(scene), *(_own_shared_memory(scene) if jailed else ())),
             network=asked,
         ),
         tag=scene.run,

@@ -175,7 +175,7 @@ class Store:
         return seen
 
     def _named(self, draft: str, digest: str) -> str:
-        """Give a complete copy its name; where there is one already, it is as good if it is whole."""
+        """Give a complete copy its name; one that is there already is as good, if it is whole."""
         place = os.path.join(self._folder, digest)
         copy = os.path.join(place, _TREE)
         try:
