@@ -142,6 +142,14 @@ def test_a_fault_is_never_a_clean_end(tmp_path: Path, level: Isolation, fault: s
     assert not clean(ended), fault
 
 
+@pytest.mark.parametrize("level", GUARDED)
+def test_last_words_that_could_not_be_kept_are_no_clean_end(tmp_path: Path, level: Isolation):
+    """The log turns out to be full only when the command has ended well."""
+    need_jail()
+    given = launch(tmp_path, "sh", "-c", "echo x; exit 0", isolation=level, stdout_path="/dev/full")
+    assert not clean(run(given))
+
+
 def test_the_same_command_without_a_fault_ends_clean(tmp_path: Path):
     script = WORK.format(tmp_path / "mark")
     assert all(clean(run(launch(tmp_path, "sh", "-c", script, isolation=at))) for at in GUARDED)

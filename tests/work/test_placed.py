@@ -254,6 +254,36 @@ def test_a_working_directory_that_became_a_link_into_the_hidden_starts_nothing(
     assert os.listdir(store) == ["inbox"]
 
 
+def test_a_link_to_where_the_same_is_placed_shows_the_same(ground: Ground):
+    """As a program and its other name; pinned both, before an agent came."""
+    real, name = ground.folder / "python3.11", ground.folder / "python3"
+    real.write_text("agent's")
+    name.symlink_to("python3.11")
+    pinned = str(ground.tools / "python")
+    placed = (Placed(pinned, str(name)), Placed(pinned, str(real)))
+    assert ground.says(f"cat {name} {real}", placed=placed) == "pinnedpinned"
+    for target in (ground.work / "file", ground.folder / "none"):
+        name.unlink()
+        name.symlink_to(target)
+        assert "python3' is a link" in ground.run("echo ran", placed=placed).launch_error
+    other = (Placed(str(ground.copy / "file"), str(name)), placed[1])
+    name.unlink()
+    name.symlink_to(real)
+    assert "python3' is a link" in ground.run("echo ran", placed=other).launch_error
+
+
+def test_a_link_that_a_copy_covers_is_no_link(ground: Ground):
+    """On disk one pinned folder leads to another; in the copy there is nothing yet."""
+    gone(ground.work / ".venv")
+    (ground.work / ".venv").symlink_to("sub")
+    inner = (
+        Placed(str(ground.tools), str(ground.work / ".venv")),
+        Placed(str(ground.tools), str(ground.work / "sub")),
+    )
+    placed = (*inner, ground.placed[-1])
+    assert ground.says("cat .venv/python sub/python", placed=placed) == "pinnedpinned"
+
+
 def test_nothing_is_made_on_a_disk_that_is_not_ours(ground: Ground):
     at = ground.folder / "missing"
     for closed in (True, False):

@@ -38,7 +38,8 @@ class Placed(msgspec.Struct, frozen=True):
     """Something of ours that is seen at another path; what lies there is covered.
 
     Whoever places it resolves `at`, before an agent could lay a link on the way: here links are
-    refused, not followed. What is missing there is made only inside of what is ours.
+    refused, unless they lead to where the same is placed. What is missing there is made only inside
+    of what is ours.
     """
 
     source: str
@@ -248,7 +249,7 @@ def _proc_and_dev() -> list[str]:
 
 def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[str]:
     """Masks and binds, the most specific last, so that it wins."""
-    laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
+    laid = _laid(profile)
     cwd = _bare(cwd, laid)
     masks = _masks(profile, cwd, laid)
     covers = {path for path, is_folder in masks.items() if is_folder}
@@ -267,11 +268,26 @@ def _views(profile: Profile, cwd: str, home: str, needs: Sequence[str]) -> list[
     read = {path for path in read if _depth(path, covers) > _depth(path, opened)}
     views += [(path, 2, ["--ro-bind", path, path]) for path in read if not _inside(path, set(laid))]
     views += [(path, 3, ["--bind-try", path, path]) for path in opened]
-    views += [(each.at, 4, _placing(each)) for each in profile.placed]
+    views += [(each.at, 4, _placing(each)) for each in profile.placed if each.at in laid]
     views.sort(key=lambda view: (_steps(view[0]), view[1], view[0]))
     closed = sorted((covers & set(masks)) - opened)
     closing = [word for path in closed for word in ("--remount-ro", path)]
     return [word for view in views for word in view[2]] + closing
+
+
+def _laid(profile: Profile) -> dict[str, str]:
+    """Where what is laid. Nothing can lie over a link, and over one that leads there nothing must.
+
+    A link on disk counts only where nothing is laid around it.
+    """
+    laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
+    return {
+        at: source
+        for at, source in laid.items()
+        if laid.get(os.path.realpath(at)) != source
+        or os.path.realpath(at) == at
+        or _inside(at, set(laid) - {at})
+    }
 
 
 def _bare(cwd: str, laid: Mapping[str, str]) -> str:
@@ -366,8 +382,9 @@ def misplaced(profile: Profile, cwd: str, home: str) -> str:
     twice = next((at for at in places if places.count(at) > 1), "")
     if twice:
         return f"two things are to be laid over {twice!r}: leave one of them out"
-    shown = _shown(profile, cwd, home)
-    return next((why for each in profile.placed if (why := _landing(each, shown))), "")
+    shown, laid = _shown(profile, cwd, home), _laid(profile)
+    placed = [each for each in profile.placed if each.at in laid]
+    return next((why for each in placed if (why := _landing(each, shown))), "")
 
 
 def led_astray(profile: Profile, cwd: str) -> str:
@@ -376,7 +393,7 @@ def led_astray(profile: Profile, cwd: str) -> str:
     The working directory is always shown; an agent could show the next one what it likes.
     """
     hidden = set(hidden_of(profile))
-    bare = _bare(cwd, {each.at: "" for each in profile.placed})
+    bare = _bare(cwd, _laid(profile))
     if not bare or not _inside(bare, hidden) or _inside(os.path.abspath(cwd), hidden):
         return ""
     return f"the working directory {cwd!r} leads into a hidden folder: put it back as it was"
@@ -384,7 +401,7 @@ def led_astray(profile: Profile, cwd: str) -> str:
 
 def _shown(profile: Profile, cwd: str, home: str) -> dict[str, tuple[str, bool]]:
     """What a jail shows where: the path on disk (empty: a fresh folder), and if it is ours."""
-    laid = {each.at: os.path.realpath(each.source) for each in profile.placed}
+    laid = _laid(profile)
     masks = _masks(profile, _bare(cwd, laid), laid)
     shown = {path: ("", True) for path, is_folder in masks.items() if is_folder}
     if profile.tmp:
@@ -393,7 +410,8 @@ def _shown(profile: Profile, cwd: str, home: str) -> dict[str, tuple[str, bool]]
         shown[os.path.realpath(home)] = (os.path.realpath(profile.private_home), True)
     opened = {os.path.realpath(path) for path in (*profile.writable, *profile.bound)}
     shown |= {path: (path, False) for path in opened}
-    return shown | {each.at: (laid[each.at], each.writable) for each in profile.placed}
+    ours = {each.at: each.writable for each in profile.placed}
+    return shown | {at: (source, ours[at]) for at, source in laid.items()}
 
 
 def _landing(placed: Placed, shown: Mapping[str, tuple[str, bool]]) -> str:

@@ -391,7 +391,7 @@ class Guard:
 def _in_place(path: bytes, device: int, number: int, writable: bool) -> bool:  # noqa: FBT001 - told so
     """Whether what is seen here is what was to be laid here, and read-only if it should be."""
     try:
-        found, mount = os.lstat(path), os.statvfs(path)
+        found, mount = os.stat(path), os.statvfs(path)
     except OSError:
         return False
     closed = bool(mount.f_flag & os.ST_RDONLY)

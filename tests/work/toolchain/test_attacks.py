@@ -288,15 +288,28 @@ def test_a_copy_that_vanished_is_a_gate_error(tmp_path, isolation):
     assert f"our copy of {tools.pins[0].path} from before the agent is gone" in found.reason
 
 
-def test_a_copy_that_was_changed_is_a_gate_error(tmp_path):
-    project = Project(tmp_path)
-    tools = taken(project, VENV)
-    runner = Path(tools.copy_of(f"{project.root}/{SITES}/runner.sh"))
+def forge(runner: Path) -> None:
+    """Change a file so that it looks the same."""
     before = runner.stat()
     runner.chmod(0o644)
     runner.write_text("exit 0".ljust(before.st_size))
     runner.chmod(before.st_mode)
     os.utime(runner, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_without_a_jail_copies_are_looked_at_before_every_gate(tmp_path):
+    project = Project(tmp_path)
+    tools = checked(taken(project, VENV))
+    forge(Path(tools.copy_of(f"{project.root}/{SITES}/runner.sh")))
+    found = project.ask(VENV, tools=tools, isolation=Isolation.REAPER)
+    assert found.outcome is ERROR
+    assert "was changed: open a new task" in found.reason
+
+
+def test_a_copy_that_was_changed_is_a_gate_error(tmp_path):
+    project = Project(tmp_path)
+    tools = taken(project, VENV)
+    forge(Path(tools.copy_of(f"{project.root}/{SITES}/runner.sh")))
     found = project.ask(VENV, tools=checked(tools))
     assert found.outcome is ERROR
     assert f"our copy of {project.root}/.venv from before the agent was changed" in found.reason
@@ -363,6 +376,15 @@ def test_without_a_jail_doubt_stays_where_a_copy_is_not_enough(tmp_path, monkeyp
     found = project.judged(run_gate(*words), "true", isolation=Isolation.REAPER)
     assert found.level is Level.A1
     assert found.evidence["doubt"].endswith(doubt)
+
+
+def test_without_a_jail_tools_elsewhere_are_a_doubt_for_what_may_use_them(tmp_path):
+    project = Project(tmp_path)
+    found = project.judged(run_gate("date"), "true", isolation=Isolation.REAPER)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert "base/lib/python3.12 can be covered in a jail only" in found.evidence["doubt"]
+    found = project.judged(run_gate("test", "-e", "answer"), "true", isolation=Isolation.REAPER)
+    assert (found.outcome, found.level) == (PASSED, Level.A2)
 
 
 def test_byte_code_is_not_written_into_our_copies(tmp_path):

@@ -218,6 +218,30 @@ def test_the_interpreter_of_a_script_on_the_path_is_taken(tree):
     }
 
 
+def test_compilers_that_rustup_leads_to_are_taken_and_found_in_the_home(tree, tmp_path):
+    home = tmp_path / "person"
+    for name in ("stable/bin/rustc", "stable/share/doc", "nightly/bin/rustc"):
+        (home / ".rustup/toolchains" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / ".rustup/toolchains" / name).write_text(name)
+    (home / ".rustup/settings.toml").write_text('version = "12"\ndefault_toolchain = "stable"\n')
+    (home / ".cargo/bin").mkdir(parents=True)
+    (home / ".cargo/bin/rustup").write_text("#!/bin/sh\n")
+    (home / ".cargo/bin/rustup").chmod(0o755)
+    (home / ".cargo/bin/cargo").symlink_to("rustup")
+    more = {"path": f"{home}/.cargo/bin:{SYSTEM_PATH}", "environ": {"HOME": str(home)}}
+    tools = taken(tree, run_gate("cargo", "test"), **more)
+    assert tools.homes == {"RUSTUP_HOME": f"{home}/.rustup", "CARGO_HOME": f"{home}/.cargo"}
+    copy = Path(tools.copy_of(f"{home}/.rustup/toolchains"))
+    assert (copy / "stable/bin/rustc").exists()
+    assert not (copy / "stable/share/doc").exists()
+    assert not (copy / "nightly/bin/rustc").exists()
+    assert tools.pin_of(f"{home}/.cargo/config.toml")
+    tree.write({"rust-toolchain.toml": '[toolchain]\nchannel = "nightly"\n'})
+    tools = taken(tree, run_gate("cargo", "test"), **more)
+    assert Path(tools.copy_of(f"{home}/.rustup/toolchains/nightly/bin/rustc")).exists()
+    assert not taken(tree, run_gate("make", "test"), **more).homes
+
+
 @pytest.mark.parametrize("prefix", ["{root}", "{home}", "{home}/state", "/usr", "/"])
 def test_whole_parts_of_a_machine_are_never_taken(tree, prefix):
     place = Path(prefix.format(root=tree.root, home=tree.home))

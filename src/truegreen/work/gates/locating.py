@@ -151,11 +151,19 @@ class _View:
         since = self.scene.tools.taken
         if not since or all(base_of(command[0]) in PLAIN for command in commands_of(words)):
             return ""
+        if not self.jailed and (bare := self._elsewhere()):
+            return f"the agent could have changed the check: {bare} can be covered in a jail only"
         loose = [entry for entry in entries if not self._pinned(entry)]
         fresh = newer(loose, since)
         return f"the agent could have changed the check: {fresh} is newer than the task" * bool(
             fresh
         )
+
+    def _elsewhere(self, but: Pin | None = None) -> str:
+        """A pinned tool outside of the workspace: what stands there is not ours without a jail."""
+        place = self.scene.place
+        others = (p.path for p in self.scene.tools.pins if p != but and not p.product)
+        return next((path for path in others if not path.startswith(f"{place}/")), "")
 
     def doubt(self, path: str) -> str:
         """Why a program or a file is worth little."""
@@ -171,10 +179,8 @@ class _View:
         pin = tools.pin_of(program)
         if pin is None or self.jailed or not os.path.isfile(os.path.join(pin.copy, "pyvenv.cfg")):
             return None
-        elsewhere = [
-            p.path for p in tools.pins if not (p.path == pin.path or inside(p.path, place))
-        ]
-        doubt = f"the agent could have changed the check: {elsewhere[0]}" if elsewhere else ""
+        bare = self._elsewhere(pin)
+        doubt = f"the agent could have changed the check: {bare}" if bare else ""
         if _leads_to(place, pin.copy):
             doubt = self.doubt(program)
         copy = tools.copy_of(program)

@@ -263,6 +263,10 @@ def _seconds(text: str) -> float:
 
 # --- TAP
 
+_SAYS_SOMETHING = re.compile(
+    r"^ *(?:ok\b|not ok\b|1\.\.|---|\.\.\.|(?i:bail out!)|duration_ms:|error:|message:).*$",
+    re.MULTILINE,
+)
 _POINT = re.compile(r"(not )?ok(?:[ \t]+(\d{1,18})(?=\s|$))?(?:[ \t]+(?:-(?=\s|$)[ \t]*)?(.*))?")
 _PLAN = re.compile(r"1\.\.(\d{1,9})\s*(?:#.*)?")
 _DIRECTIVE = re.compile(r"(?:^|(?<=\s))#\s*(skip|todo)", re.IGNORECASE)
@@ -280,9 +284,10 @@ def read_tap(data: bytes, roots: Sequence[str] = ()) -> list[Case] | str:
         return f"too large ({len(data)} bytes; the limit is {REPORT_BYTES})"
     tap = _Tap(roots)
     try:
-        lines = iter(data.decode("utf-8-sig", "replace").split("\n"))
+        said = _SAYS_SOMETHING.finditer(data.decode("utf-8-sig", "replace"))
+        lines = (found[0].rstrip("\r") for found in said)
         for line in lines:
-            tap.read(line.rstrip("\r"), lines)
+            tap.read(line, lines)
         return settled(tap.end())
     except _Unusable as fault:
         return str(fault)

@@ -87,6 +87,7 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         # A repository around our folders is not the one that was worked on.
         "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(scene.sight)),
         "TRUEGREEN_GATE": gate.name,
+        **scene.tools.homes,
         **gate.env,
     }
 

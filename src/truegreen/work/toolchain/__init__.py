@@ -61,6 +61,8 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     """Where the programs that commands name were found on the PATH."""
     taken: int = 0
     """When, in nanoseconds; what is newer may be the agent's."""
+    homes: dict[str, str] = {}
+    """Variables by which tools find what they keep in a person's home."""
     digest: str = ""
     missing: dict[str, str] = {}
     """By a gate's word for Python: why there is none, and what to do."""

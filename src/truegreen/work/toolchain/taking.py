@@ -23,6 +23,7 @@ from truegreen.work.toolchain.pinning import Store
 from truegreen.work.toolchain.programs import chain_of, contents_of, signatures
 from truegreen.work.toolchain.python import Answer, Surroundings, ask, interpreter_for
 from truegreen.work.toolchain.reach import named_in, within_reach
+from truegreen.work.toolchain.rust import homes_of, is_rustup
 
 _ENVIRONMENTS = (".venv", "venv")
 _PACKAGES = "node_modules"
@@ -82,6 +83,7 @@ class _Plan:
         self._missing: dict[str, str] = {}
         self._programs: dict[str, str] = {}
         self._found: dict[str, str] = {}
+        self._homes: dict[str, str] = {}
         self._notes: list[str] = []
 
     @cached_property
@@ -173,6 +175,9 @@ class _Plan:
         chain = [named_in(each, around.root) for each in chain_of(program, around.path)]
         if "/" not in program:
             self._found[program] = chain[0] if chain else ""
+        for home in homes_of(around.environ, self._starts) if any(map(is_rustup, chain)) else ():
+            self._homes[home.variable] = home.folder
+            self._add(home.folder, _Root(without=home.without))
         for found in chain:
             if self._below(found):
                 self._add_own(found)
@@ -245,6 +250,7 @@ class _Plan:
             pythons=self._pythons,
             programs=programs,
             found=self._found,
+            homes=self._homes,
             taken=time.time_ns() if self._found else 0,
             missing=self._missing,
             notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.python_tests import session
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
@@ -224,6 +226,44 @@ def test_code_that_decides_its_own_tests_is_red(suite: Suite, name: str):
     found = suite.write(ATTACKS[name]).judge()
     assert found.outcome is FAILED
     assert "expectation was changed" in found.reason
+
+
+LOOKS_AROUND = f"""\
+import os
+import sys
+
+room = os.path.dirname(os.environ["HOME"])
+signs = [
+    sorted((name, name == "TRUEGREEN_RUN" or text) for name, text in os.environ.items()),
+    os.getcwd(),
+    os.getpriority(os.PRIO_PROCESS, 0),
+    os.listdir(os.path.dirname(room)),
+    len(os.listdir(room)),
+    sorted(os.listdir(".")),
+    [len(word) for word in sys.argv],
+    sys.path,
+]
+open("signs.txt", "w").write(repr(signs))
+{FIXED}"""
+
+
+@pytest.mark.criterion("E18")
+def test_code_can_not_tell_the_control_by_its_surroundings(suite: Suite):
+    suite.write({"core.py": LOOKS_AROUND})
+    suite.judge()
+    seen: list[str] = []
+    ran = session.run
+
+    def run(place: Any, scene: Any, *more: Any) -> session.Session:
+        said = ran(place, scene, *more)
+        seen.append(Path(scene.root, "signs.txt").read_text())
+        return said
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "run", run)
+        assert suite.judge().outcome is PASSED
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
 
 
 HONEST = {

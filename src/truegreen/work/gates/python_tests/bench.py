@@ -94,6 +94,7 @@ def bench_of(gate: Gate, scene: Scene) -> Bench | str:
         config=config,
         root=settings.root,
         names=names_of(files),
+        scratch=scene.scratch,
         more=tuple(_coverage(scene, base, (*settings.addopts, *gate.args), python)),
     )
     return Bench(gate, scene, base, settings, place)

@@ -33,7 +33,7 @@ class Canary(NamedTuple):
     fails: bool
 
     def write(self, folder: str) -> str:
-        """Write the file into a folder, and say where it is."""
+        """Write the file into a folder, and say how it is called."""
         a, b = (secrets.randbelow(10**6) + 2 for _ in range(2))
         text = _TEXT.format(
             name=f"Test{secrets.token_hex(6)}",
@@ -44,10 +44,10 @@ class Canary(NamedTuple):
             sum=a + b,
             product=a * b + (secrets.randbelow(1000) + 1 if self.fails else 0),
         )
-        path = os.path.join(folder, f"test_{secrets.token_hex(8)}.py")
-        with open(path, "x", encoding="utf-8") as file:
+        name = f"test_{secrets.token_hex(8)}.py"
+        with open(os.path.join(folder, name), "x", encoding="utf-8") as file:
             file.write(text)
-        return path
+        return name
 
     def among(self, cases: Iterable[Case]) -> dict[str, str]:
         """What became of the two tests."""

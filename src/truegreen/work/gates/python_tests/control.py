@@ -32,7 +32,6 @@ _SHARE = 0.25
 _FEWEST = 20
 _SOURCE_BYTES = 4 * 1024 * 1024
 _SHOWN = 20
-_NICE = 5
 _TESTS_FAILED = 1
 
 
@@ -96,9 +95,7 @@ def prepare(
         kinds, lenient = _mutated(apart.root, os.path.join(place.root, file), names)
         changed.update({f"{file}::{name}": kind for name, kind in kinds.items()})
         excused |= {f"{file}::{name}" for name in kinds} if lenient else set()
-    asked = asked._replace(
-        only=tuple(functions), nice=_NICE, canary=hatch(fails=True) if canary else None
-    )
+    asked = asked._replace(only=tuple(functions), canary=hatch(fails=True) if canary else None)
     return Control(apart, asked, changed, frozenset(excused))
 
 
@@ -117,14 +114,8 @@ def beside(scene: Scene, name: str) -> Scene:
     root, scratch = (os.path.join(folder, part) for part in ("tree", "scratch"))
     os.makedirs(scratch, mode=0o700)
     jailed = choose(scene.isolation) is Isolation.JAIL
-    return replace(
-        scene,
-        root=root,
-        seat=scene.sight if jailed else root,
-        scratch=scratch,
-        log="",
-        run="" if jailed else scene.run,
-    )
+    seat = scene.sight if jailed else root
+    return replace(scene, root=root, seat=seat, scratch=scratch, log="")
 
 
 def _mutated(root: str, path: str, names: set[str]) -> tuple[dict[str, str], bool]:

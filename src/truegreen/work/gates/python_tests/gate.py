@@ -376,7 +376,6 @@ def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[st
     folder = scene.folder or "."
     asked = Asked(
         args=tuple(os.path.relpath(path, folder) for path in files),
-        nice=1,
         time_s=min(_ADDED_S, int(bench.gate.timeout) / 1e6),
     )
     place = bench.place._replace(config="", more=())

@@ -131,8 +131,6 @@ def main() -> None:
     leave = os._exit
     spec = json.loads(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if spec["nice"]:
-        os.nice(spec["nice"])
     try:
         import pytest  # noqa: PLC0415 - of the pinned environment, before the tree is in sight
     except ImportError as error:

@@ -23,7 +23,7 @@ from truegreen.work.gates.python_tests.words import has
 from truegreen.work.gates.reports import Case, read_junit
 from truegreen.work.gates.run import Located, launch_of, trouble
 from truegreen.work.gates.scene import Scene
-from truegreen.work.jail import choose
+from truegreen.work.jail import Placed, choose
 from truegreen.work.toolchain import Python
 
 NO_PYTEST = 86
@@ -49,6 +49,8 @@ class Place(NamedTuple):
     """pytest's root, as a path of the tree."""
     names: Mapping[str, Sequence[str]]
     """The modules and packages that each folder had before the agent."""
+    scratch: str
+    """Where a jail shows the scratch folder of whichever session: no path tells them apart."""
     more: tuple[str, ...] = ()
 
 
@@ -59,7 +61,6 @@ class Asked(NamedTuple):
     only: tuple[str, ...] | None = None
     ignored: tuple[str, ...] = ()
     canary: Canary | None = None
-    nice: int = 0
     time_s: float = 0.0
 
 
@@ -81,16 +82,33 @@ class Session(NamedTuple):
 
 def run(place: Place, scene: Scene, asked: Asked, tick: Callable[[], str | None] | None) -> Session:
     """Run one session to its end, and read its report."""
-    report = os.path.join(scene.scratch, f"{os.urandom(12).hex()}.xml")
-    found = Located(_command(place.python), _path(scene), "")
-    launch = launch_of(place.gate, scene, found)
+    report = f"{os.urandom(12).hex()}.xml"
+    jailed = choose(scene.isolation) is Isolation.JAIL
+    seen = place.scratch if jailed else scene.scratch
+    launch = launch_of(place.gate, scene, Located(_command(place.python), _path(scene), ""))
     launch = replace(
         launch,
-        stdin_bytes=_spec(place, scene, asked, report),
+        stdin_bytes=_spec(place, scene, asked, seen, report),
         time_s=asked.time_s or launch.time_s,
     )
-    ended = process.run(launch, tick=tick)
-    return _read(place, scene, ended, report)
+    ended = process.run(_alike(launch, scene, seen) if jailed else launch, tick=tick)
+    return _read(place, scene, ended, os.path.join(scene.scratch, report))
+
+
+def _alike(launch: process.Launch, scene: Scene, seen: str) -> process.Launch:
+    """The same surroundings for every session: code under test can't tell which one it is in."""
+    others = (each for each in launch.jail.placed if each.at != scene.sight)
+    placed = (
+        *others,
+        Placed(scene.root, scene.sight, writable=True),
+        Placed(scene.scratch, seen, writable=True),
+    )
+    return replace(
+        launch,
+        env={name: text.replace(scene.scratch, seen) for name, text in launch.env.items()},
+        jail=replace(launch.jail, writable=(), bound=(), placed=placed),
+        tag="",
+    )
 
 
 def _command(python: Python) -> tuple[str, ...]:
@@ -113,7 +131,7 @@ def _path(scene: Scene) -> str:
     )
 
 
-def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
+def _spec(place: Place, scene: Scene, asked: Asked, seen: str, report: str) -> bytes:
     sight = scene.sight
     root = os.path.join(sight, place.root) if place.root else sight
     given = place.gate.env.get("PYTHONPATH", "").split(os.pathsep)
@@ -121,7 +139,7 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
         "args": [
             *asked.args,
             *place.more,
-            *_ours(place, root, report, scene),
+            *_ours(place, root, seen, report),
         ],
         "paths": [os.path.join(scene.cwd, entry) for entry in given if entry],
         "plugins": list(place.python.plugins),
@@ -131,8 +149,7 @@ def _spec(place: Place, scene: Scene, asked: Asked, report: str) -> bytes:
         "names": place.names,
         "only": None if asked.only is None else list(asked.only),
         "ignored": [os.path.join(sight, path) for path in asked.ignored],
-        "canary": asked.canary.write(scene.scratch) if asked.canary else "",
-        "nice": asked.nice,
+        "canary": os.path.join(seen, asked.canary.write(scene.scratch)) if asked.canary else "",
     }
     return msgspec.json.encode(spec)
 
@@ -149,15 +166,15 @@ def _installed(python: Python, scene: Scene) -> list[str]:
     ]
 
 
-def _ours(place: Place, root: str, report: str, scene: Scene) -> list[str]:
+def _ours(place: Place, root: str, seen: str, report: str) -> list[str]:
     """What is settled, whatever the settings and arguments say: the last word counts."""
     words = [
         *(("-c", place.config) if place.config else ()),
         f"--rootdir={root}",
         f"--confcutdir={root}",
-        f"--junitxml={report}",
+        f"--junitxml={os.path.join(seen, report)}",
         *("-o", "junit_family=xunit1", "-o", "junit_logging=no"),
-        *("-o", f"cache_dir={os.path.join(scene.scratch, 'cache')}"),
+        *("-o", f"cache_dir={os.path.join(seen, 'cache')}"),
         *("--maxfail=0", "--continue-on-collection-errors"),
     ]
     # Workers would start as plain interpreters, with the tree in front of everything.
