@@ -366,7 +366,7 @@ def work_of(terms: Contract, exit_) -> Any:
 @given(some_findings, any_terms, LIKELY)
 def test_the_record_accepts_exactly_the_passes_that_are_concluded(findings, terms, exit_):
     verdict = conclude(findings, terms, exit_)
-    carried = accepted(_check_carried, work_of(terms, exit_), rows(findings), TREE)
+    carried = accepted(_check_carried, work_of(terms, exit_), rows(findings), verdict)
     assert (verdict.outcome is Outcome.PASSED) == carried
 
 
@@ -374,7 +374,7 @@ def test_the_record_accepts_exactly_the_passes_that_are_concluded(findings, term
 def test_the_record_accepts_every_verdict_that_is_concluded(findings, terms, exit_, changed, claim):
     verdict = conclude(findings, terms, exit_, changed=changed, rejected_claim=claim)
     if verdict.outcome is Outcome.PASSED:
-        _check_carried(work_of(terms, exit_), rows(findings), TREE)
+        _check_carried(work_of(terms, exit_), rows(findings), verdict)
     elif verdict.outcome is not Outcome.FAILED:
         _check_no_red(rows(findings), TREE)
 

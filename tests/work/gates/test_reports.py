@@ -282,6 +282,11 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         (SUREFIRE + b"<testsuite/>", "no XML"),
         (b"<testsuite>&nosuch;</testsuite>", "no XML"),
         (b"x" * (reports.REPORT_BYTES + 1), "too large"),
+        (
+            b"<testsuite " + b"".join(b'a%d="" ' % n for n in range(900_000)) + b"/>",
+            "a tag of more",
+        ),
+        (b'<testsuite><testcase name="' + b"n" * 9_000_000 + b'"/></testsuite>', "a tag of more"),
     ],
 )
 def test_hostile_xml_gives_a_sentence(data: bytes, why: str) -> None:
@@ -297,6 +302,12 @@ def test_the_number_of_elements_and_cases_is_bounded(monkeypatch: pytest.MonkeyP
     assert "too many" in str(read_tap(b"ok\n" * 20 + b"1..20\n"))
     monkeypatch.setattr(reports, "_ELEMENTS", 5)
     assert "too many" in str(read_junit(suite("<x/>" * 9)))
+
+
+def test_much_text_is_no_large_tag() -> None:
+    for text in (b"x" * 9_000_000, b"<![CDATA[" + b"x" * 9_000_000 + b"]]>", b"x\n" * 4_000_000):
+        data = b'<testsuite><testcase name="a"/><system-out>' + text + b"</system-out></testsuite>"
+        assert outcomes(read_junit(data)) == {"a": "passed"}
 
 
 def test_endless_names_are_cut_and_still_differ() -> None:

@@ -396,7 +396,8 @@ def _check_carried(work: Work, found: list[FindingRow], verdict: Verdict) -> Non
                 once_red.add(name)
             threshold = work.terms.threshold(name, rescue=rescue)
             passed[name] = _reached(finding, threshold) and name not in once_red
-            lowest = min(lowest, finding.level) if work.terms.is_gate(name) else lowest
+            if finding.outcome is FindingOutcome.PASSED and work.terms.is_gate(name):
+                lowest = min(lowest, finding.level)
     required = work.terms.required(work.task)
     missing = [name for name in required if name not in passed]
     red = [name for name, green in passed.items() if not green]

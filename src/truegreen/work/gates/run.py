@@ -235,6 +235,7 @@ def with_evidence(
         "log": scene.log,
         "swept": [one_line(left.name, 60) for left in ended.swept[:_SHOWN_WORDS]],
         "survivors": list(ended.survivors[:_SHOWN_WORDS]),
+        "fences": list(ended.fences),
         "doubt": doubt,
     }
     evidence.update({name: value for name, value in told.items() if value})
