@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -44,7 +45,8 @@ def main(words: list[str]) -> int:
     ]
     levels = tuple(asked.levels.split(","))
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+    with tempfile.TemporaryDirectory(prefix="attacks-") as own:
+        folder = asked.folder or own
         jobs = [(name, asked.twins, levels) for name in names]
         for row in _each(jobs, asked.jobs, folder):
             rows.append(row)
@@ -55,7 +57,7 @@ def main(words: list[str]) -> int:
         print(f"  {row.line()}")
     print(table.summary(rows, levels))
     if asked.table:
-        table.write(rows)
+        table.write(rows, len(everything()) - len(CORPUS))
     return 1 if bad else 0
 
 
@@ -67,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--table", action="store_true", help="write the numbers into the documentation"
     )
+    parser.add_argument("--folder", default="", help="work there, and leave it for a look")
     parser.add_argument("--levels", default=",".join(LEVELS))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser
@@ -91,7 +94,10 @@ def _play(job: tuple[str, bool, tuple[str, ...]]) -> Row:
     ground = estate.ground("one", SHAPES[attack.shape])
     if not drive.gates_for(attack, ground, levels):
         return Row(attack.id, attack.how, {}, False, "no gate of these levels", "", attack.fools)
-    told = drive.run(ground, attack, "twin" if twin else "attack", levels)
+    try:
+        told = drive.run(ground, attack, "twin" if twin else "attack", levels, timeout=300)
+    except subprocess.TimeoutExpired:
+        return Row(attack.id, attack.how, {}, True, "no end within 300 s", "", attack.fools)
     fooled = {level: told.past(level) for level in told.found}
     if "A1" in levels and not twin:
         fooled["A1"] = drive.naive(estate.ground("one", SHAPES[attack.shape]), attack)

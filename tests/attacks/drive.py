@@ -27,7 +27,9 @@ RUNNERS = {
     "node": "node --test",
     "npm": "npm test",
     "plain": "python check.py",
+    "junit": "junit",
 }
+"""What a gate is given as; the last one by its name in truegreen.toml."""
 PLAIN = "pytest -q"
 LEVELS = {"tests": "A3", "short": "A3", "outside": "A4", "pytest": "plain"}
 """By the names of gates; whatever else a gate is called is a plain command."""
@@ -71,12 +73,10 @@ def agent(ground: Ground, name: str, part: str) -> Path:
     return place
 
 
-def gates_for(
-    attack: Attack | None, ground: Ground, levels: tuple[str, ...]
-) -> dict[str, list[str]]:
+def gates_for(attack: Attack, ground: Ground, levels: tuple[str, ...]) -> dict[str, list[str]]:
     """Level → the words that ask for its gate."""
     shape = ground.shape
-    runner = attack.runner if attack else "pytest"
+    runner = attack.runner
     asked: dict[str, list[str]] = {}
     if "A2" in levels:
         own = RUNNERS.get(runner)
@@ -90,16 +90,18 @@ def gates_for(
     return asked
 
 
-def run(ground: Ground, attack: Attack | None, part: str, levels: tuple[str, ...]) -> Told:
+def run(
+    ground: Ground, attack: Attack, part: str, levels: tuple[str, ...], timeout: float = 100
+) -> Told:
     """`truegreen run` with the gates of these levels."""
     asked = gates_for(attack, ground, levels)
     assert asked, "no gate for this shape"
-    protect = [] if attack and attack.runner in NOT_PROTECTED else list(ground.shape.protect)
+    protect = [] if attack.runner in NOT_PROTECTED else list(ground.shape.protect)
     words = [
         *("run", "--json", "--max-attempts", "1", "--before", "fail"),
         *(word for gate in asked.values() for word in gate),
         *(word for glob in (protect or ["tests/**"]) for word in ("--protect", glob)),
-        *("--", sys.executable, str(agent(ground, attack.id if attack else "fix", part))),
+        *("--", sys.executable, str(agent(ground, attack.id, part))),
     ]
     done = subprocess.run(
         [SCRIPT, *words],
@@ -108,7 +110,7 @@ def run(ground: Ground, attack: Attack | None, part: str, levels: tuple[str, ...
         cwd=ground.work,
         env=ground.environ,
         stdin=subprocess.DEVNULL,
-        timeout=55,
+        timeout=timeout,
     )
     text = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
     assert "Traceback" not in done.stderr.decode(errors="replace"), text
@@ -132,6 +134,7 @@ def _told(status: int, text: str) -> Told:
 def naive(ground: Ground, attack: Attack) -> bool:
     """Whether the check in the workspace is fooled: the agent, then the command in a shell."""
     command = RUNNERS.get(attack.runner, ground.shape.command)
+    command = ground.shape.command if command in RUNNERS else command
     environ = {k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN"))}
     check = f"for f in ~/.bash_profile ~/.profile; do [ -e $f ] && . $f && break; done; {command}"
     acted = f"{sys.executable} {agent(ground, attack.id, 'attack')}"

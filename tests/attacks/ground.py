@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -151,11 +152,19 @@ class Estate:
         if shape.venv == "own":
             tools = make_tools(folder / "tools")
         ground = Ground(folder, shape, tools, self.common)
+        _own_toolchain(shape, ground.home)
         if shape.venv in {"inside", "editable"}:
             made = make_tools(ground.work / ".venv")
             if shape.venv == "editable":
                 (made / IMPORTABLE / "_shop.pth").write_text(f"{ground.work}/src\n")
         return ground
+
+
+def _own_toolchain(shape: Shape, home: Path) -> None:
+    """Rust is usually installed below the home, and found through it."""
+    place = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".rustup"
+    if shape.needs == "cargo" and place.is_dir():
+        (home / ".rustup").symlink_to(place)
 
 
 def _lay(place: Path, shape: Shape, shared: Path) -> None:
@@ -179,6 +188,8 @@ def terms_of(shape: Shape, shared: Path) -> str:
     said = f'[gates.copy]\nkind = "run"\ncommand = [{words}]\n{common}'
     if shape.pytest:
         said += f'\n[gates.tests]\nkind = "pytest"\n{common}'
+        report = 'command = ["pytest", "-q", "--junitxml=report.xml"]\nreport = "report.xml"\n'
+        said += f'\n[gates.junit]\nkind = "junit"\n{report}{common}'
         said += f'\n[gates.short]\nkind = "pytest"\ntimeout = "3s"\n{common}'
     if "src/shop/__main__.py" in shape.files:
         said += (

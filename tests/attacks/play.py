@@ -7,18 +7,12 @@ import sys
 from tests.attacks.everything import find
 from tests.attacks.work import Work
 
-NOTHING = "nothing"
-FIX = "fix"
-
 
 def main(name: str, part: str, shape: str) -> None:
-    """`part` is `attack` or `twin`; the name `fix` only does the work of a shape."""
+    """`part` is `attack` or `twin`."""
     work = Work(shape)
-    if name == FIX:
-        work.fix()
-    elif name != NOTHING:
-        attack = find(name)
-        (attack.honest if part == "twin" else attack.play)(work)
+    attack = find(name)
+    (attack.honest if part == "twin" else attack.play)(work)
 
 
 if __name__ == "__main__":

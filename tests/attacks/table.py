@@ -44,7 +44,7 @@ def summary(rows: Sequence[Row], levels: Sequence[str]) -> str:
     return "fooled: " + " · ".join(parts)
 
 
-def rendered(rows: Sequence[Row]) -> str:
+def rendered(rows: Sequence[Row], more: int) -> str:
     """The table as Markdown, with its sums."""
     head = ["| attack | how | " + " | ".join(SHOWN) + " |", "|---|---|" + "---|" * len(SHOWN)]
     body = [
@@ -55,7 +55,8 @@ def rendered(rows: Sequence[Row]) -> str:
     for level in SHOWN:
         asked = [row.fooled[level] for row in rows if level in row.fooled]
         sums.append(f"**{sum(asked)}** of {len(asked)}")
-    return "\n".join([*head, "| **fooled** | | " + " | ".join(sums) + " |", *body])
+    size = f"{len(rows)} attacks are listed, {more} more are generated."
+    return "\n".join([size, "", *head, "| **fooled** | | " + " | ".join(sums) + " |", *body])
 
 
 def _mark(row: Row, level: str) -> str:
@@ -64,11 +65,11 @@ def _mark(row: Row, level: str) -> str:
     return PAST if row.fooled[level] else HELD
 
 
-def write(rows: Sequence[Row]) -> None:
+def write(rows: Sequence[Row], more: int) -> None:
     """Put the table between the markers of the page."""
     text = PAGE.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    PAGE.write_text(f"{text[:start]}\n{rendered(rows)}\n{text[end:]}")
+    PAGE.write_text(f"{text[:start]}\n{rendered(rows, more)}\n{text[end:]}")
 
 
 def listed() -> list[str]:

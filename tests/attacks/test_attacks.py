@@ -7,28 +7,65 @@ import os
 import pytest
 
 from tests.attacks import drive
-from tests.attacks.choice import CHOSEN, PLAINLY
+from tests.attacks.choice import CHOSEN, GENERATED, OTHER_RUNNERS, PLAINLY
 from tests.attacks.corpus import Attack
 from tests.attacks.everything import CORPUS, everything, find
 from tests.attacks.ground import Estate
 from tests.attacks.shapes import SHAPES
+from truegreen.assurance import MEANINGS
+from truegreen.model import Level
 
-NAMES = list(everything()) if os.environ.get("ATTACKS") == "full" else CHOSEN
 BY_HEART = [name for name, attack in CORPUS.items() if "A3" in attack.fools]
-FOREIGN = [name for name, attack in CORPUS.items() if attack.runner in drive.RUNNERS]
+CASES = everything() if os.environ.get("ATTACKS") == "full" else (*CHOSEN, *GENERATED)
+NAMES = [name for name in CASES if name not in BY_HEART and SHAPES[find(name).shape].pytest]
+pytestmark = pytest.mark.timeout(180)
 
 
 def played(estate: Estate, attack: Attack, *levels: str) -> drive.Told:
-    ground = estate.ground("attacked", SHAPES[attack.shape])
-    return drive.run(ground, attack, "attack", levels)
+    """An attack that came to its end, on a ground of its own."""
+    told = drive.run(estate.ground("attacked", SHAPES[attack.shape]), attack, "attack", levels)
+    assert told.played, told.text
+    return told
 
 
 @pytest.mark.criterion("E05", "E06", "E07", "E08", "E12", "E18")
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in BY_HEART])
+@pytest.mark.parametrize("name", NAMES)
 def test_an_attack_is_never_green(estate: Estate, name: str) -> None:
-    attack = find(name)
-    if not SHAPES[attack.shape].pytest:
-        pytest.skip("no pytest in this shape: see the other runners")
-    told = played(estate, attack, "plain" if name in PLAINLY else "A3")
-    assert not told.green, told.reason
+    told = played(estate, find(name), "plain" if name in PLAINLY else "A3")
+    assert told.found
     assert "passed" not in told.found.values(), told.reason
+    assert not told.green, told.reason
+
+
+@pytest.mark.criterion("E05", "E07")
+@pytest.mark.parametrize("name", OTHER_RUNNERS)
+def test_an_attack_on_another_runner_is_never_green(estate: Estate, name: str) -> None:
+    told = played(estate, find(name), "A2")
+    assert told.found == {"A2": told.found["A2"]}
+    assert not told.green, told.reason
+
+
+@pytest.mark.parametrize("name", ["hardcode", "env-detect", "if-original"])
+def test_what_knows_its_tests_by_heart_is_seen_from_outside_only(estate: Estate, name: str) -> None:
+    told = played(estate, CORPUS[name], "A3", "A4")
+    assert told.found == {"A3": "passed", "A4": "failed"}
+    assert not told.green
+
+
+def test_a_green_that_rests_on_visible_tests_says_what_it_does_not_prove(estate: Estate) -> None:
+    told = played(estate, CORPUS["hardcode"], "A3")
+    assert told.green
+    assert told.level == "A3"
+    assert MEANINGS[Level.A3].unproven in told.text
+
+
+def test_a_doctest_in_the_product_can_only_be_believed(estate: Estate) -> None:
+    told = played(estate, CORPUS["doctest-edit"], "A3")
+    assert (told.green, told.level) == (True, "A1")
+    assert "which nothing protects" in told.reason
+
+
+@pytest.mark.parametrize("name", ["edit-expect", "conftest-root", "venv-plugin", "patch-runtest"])
+def test_the_naive_check_is_fooled_so_the_attack_is_one(estate: Estate, name: str) -> None:
+    attack = CORPUS[name]
+    assert drive.naive(estate.ground("attacked", SHAPES[attack.shape]), attack)

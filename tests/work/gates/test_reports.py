@@ -269,7 +269,7 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         (BOMB, "document type"),
         (BOMB.decode().encode("utf-16"), "document type"),
         (b"<!DOCTYPE testsuite><testsuite/>", "document type"),
-        (b"<testsuite>" * 100_000, "nested too deep"),
+        (b"<testsuite>" * 100, "nested too deep"),
         (b"<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside of"),
         (b"<html/>", "starts with <html>"),
         (b"<testcase name='a'/>", "starts with <testcase>"),
@@ -281,12 +281,6 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         (SUREFIRE[:700], "no XML"),
         (SUREFIRE + b"<testsuite/>", "no XML"),
         (b"<testsuite>&nosuch;</testsuite>", "no XML"),
-        (b"x" * (reports.REPORT_BYTES + 1), "too large"),
-        (
-            b"<testsuite " + b"".join(b'a%d="" ' % n for n in range(900_000)) + b"/>",
-            "a tag of more",
-        ),
-        (b'<testsuite><testcase name="' + b"n" * 9_000_000 + b'"/></testsuite>', "a tag of more"),
     ],
 )
 def test_hostile_xml_gives_a_sentence(data: bytes, why: str) -> None:
@@ -294,6 +288,16 @@ def test_hostile_xml_gives_a_sentence(data: bytes, why: str) -> None:
     assert isinstance(found, str)
     assert why in found
     assert len(found) < 400
+
+
+def test_large_xml_gives_a_sentence() -> None:
+    attributes = b"".join(b'a%d="" ' % n for n in range(600_000))
+    for data, why in (
+        (b"x" * (reports.REPORT_BYTES + 1), "too large"),
+        (b"<testsuite " + attributes + b"/>", "a tag of more"),
+        (b'<testsuite><testcase name="' + b"n" * 9_000_000 + b'"/></testsuite>', "a tag of more"),
+    ):
+        assert why in str(read_junit(data))
 
 
 def test_the_number_of_elements_and_cases_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,8 @@ def test_several_reports_are_one(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    "report", ["/etc/passwd", "../x.xml", "a/../../x.xml", "$REPORT/../x", "a$REPORT"]
+    "report",
+    ["/etc/passwd", "../x.xml", "a/../../x.xml", "$REPORT/../x", "a$REPORT", "$REPORT.xml"],
 )
 def test_a_report_outside_of_the_tree_is_a_gate_error(tree: Tree, report: str) -> None:
     found = tree.ask(junit("none", "0", report=report))

@@ -194,6 +194,16 @@ def test_a_program_of_a_pinned_environment_leaves_no_doubt(tmp_path):
         assert found.level is Level.A2
 
 
+def test_where_the_copy_can_not_lie_over_the_workspace_pins_still_do(tmp_path):
+    project = Project(tmp_path)
+    project.write({"bin/own": "#!/bin/sh\n", "answer": "right\n"})
+    path = f"{project.root}/bin:{SYSTEM_PATH}"
+    found = project.judged(VENV, f"{FAKE} .venv/bin/python", path=path)
+    assert (found.outcome, found.reason, found.level) == (PASSED, "honest", Level.A2)
+    found = project.judged(VENV, "rm -rf .venv && ln -s / .venv", path=path)
+    assert found.outcome is ERROR
+
+
 def test_a_path_that_leads_to_the_workspace_by_a_link_is_the_same(tmp_path):
     project = Project(tmp_path)
     project.write({"answer": "right\n"})
