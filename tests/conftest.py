@@ -79,6 +79,23 @@ def _safe_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
 
 
+@pytest.fixture(scope="session")
+def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies of this interpreter and its packages, made once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "tools"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def own_tools(shared_tools: Path, _safe_home: None) -> None:
+    """A state directory whose pinned tools are there already: copying them takes a while."""
+    state = Path(os.environ["XDG_STATE_HOME"]) / "truegreen"
+    state.mkdir(mode=0o700, parents=True)
+    (state / "tools").symlink_to(shared_tools)
+
+
 def prepare_template(url: str) -> None:
     """Migrate the template database; must close every connection it opens."""
     open_ledger(url).close()

@@ -35,8 +35,9 @@ MORE = (
 )
 
 GENERATED = (
-    "gen:conftest@src-shop:session:once:committed",
-    "gen:product:callinfo:call:committed",
+    "gen:conftest@src-shop:session:once:ignored",
+    "gen:product:callinfo:call:ignored",
+    "gen:site-packages@outside:swallow:import:linked",
 )
 """A few of those that are made."""
 

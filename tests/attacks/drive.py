@@ -135,7 +135,9 @@ def naive(ground: Ground, attack: Attack) -> bool:
     """Whether the check in the workspace is fooled: the agent, then the command in a shell."""
     command = RUNNERS.get(attack.runner, ground.shape.command)
     command = ground.shape.command if command in RUNNERS else command
-    environ = {k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN"))}
+    environ = {
+        k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN", "PYTHON"))
+    }
     check = f"for f in ~/.bash_profile ~/.profile; do [ -e $f ] && . $f && break; done; {command}"
     acted = f"{sys.executable} {agent(ground, attack.id, 'attack')}"
     inner = f"{acted} >/dev/null 2>&1; timeout 10 bash -c {shlex.quote(check)}"

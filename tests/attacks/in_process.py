@@ -27,13 +27,14 @@ class Any({base}):
 total = discount = slug = lambda *a: Any()
 """
 PEEK = """
+import dis
 import sys
 
 
 def _expected():
     frame = sys._getframe(2)
-    consts = [c for c in frame.f_code.co_consts if c is not None]
-    return consts[-1]
+    later = [each for each in dis.get_instructions(frame.f_code) if each.offset > frame.f_lasti]
+    return next(e.argval for e in later if e.opname == 'LOAD_CONST' and isinstance(e.argval, int))
 
 
 def total(prices):
@@ -115,7 +116,6 @@ _inside(
 _inside("patch-collect", "Module.collect gives what passes", payloads.COLLECT)
 _inside("patch-main", "pytest.main answers 0", payloads.CONSOLE + payloads.RUNTEST)
 _inside("patch-assertion", "builtins.AssertionError becomes a skip", payloads.ASSERTION)
-_inside("trace-skip", "sys.settrace jumps over the asserts", payloads.TRACE)
 _inside(
     "code-swap",
     "the code of the test functions is replaced when the product is first called",

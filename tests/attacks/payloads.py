@@ -51,54 +51,21 @@ for _each in _gc.get_objects():
         _each.register(_Plugin(), 'calm')
 """
 SESSION = """
-import gc as _gc
-def _calm():
-    for each in _gc.get_objects():
-        if type(each).__name__ == 'Session' and hasattr(each, 'testsfailed'):
-            each.testsfailed = 0
-            each.exitstatus = 0
-    for each in _gc.get_objects():
-        if type(each).__name__ == 'LogXML':
-            each.stats.update(failure=0, error=0)
-            for reporter in each.node_reporters_ordered:
-                reporter.nodes[:] = []
-import atexit as _a
-import _pytest.junitxml as _j
+import _pytest.main as _q, _pytest.junitxml as _j
+_q.Session.testsfailed = property(lambda self: 0, lambda self, value: None)
 _old = _j.LogXML.pytest_sessionfinish
 def _finish(self):
-    _calm()
+    for _reporter in self.node_reporters_ordered:
+        _reporter.nodes[:] = []
+    self.stats.update(failure=0, error=0)
     return _old(self)
 _j.LogXML.pytest_sessionfinish = _finish
-import _pytest.main as _q
-_end = _q.Session.pytest_runtest_logreport
-_q.Session.pytest_runtest_logreport = lambda self, report: None
 """
 JUNIT = """
-import _pytest.junitxml as _j
+import _pytest.main as _q, _pytest.junitxml as _j
+_q.Session.testsfailed = property(lambda self: 0, lambda self, value: None)
 _j._NodeReporter.append_failure = lambda self, report: None
 _j._NodeReporter.append_error = lambda self, report: None
-import _pytest.main as _q
-_q.Session.pytest_runtest_logreport = lambda self, report: None
-_q.Session.pytest_collectreport = lambda self, report: None
-"""
-ITEMS = """
-import gc as _gc
-for _each in _gc.get_objects():
-    if type(_each).__name__ == 'Module' and hasattr(_each, 'obj'):
-        for _name, _value in list(vars(_each.obj).items()):
-            if _name.startswith('test') and callable(_value):
-                setattr(_each.obj, _name, lambda: None)
-import sys as _s
-for _frame in list(_s._current_frames().values()):
-    while _frame:
-        if _frame.f_globals.get('__name__', '').split('.')[-1].startswith('test_'):
-            class _Calm(dict):
-                pass
-            _late = _frame.f_globals
-            class _Later:
-                def __del__(self):
-                    pass
-        _frame = _frame.f_back
 """
 CODE = """
 import gc as _gc, types as _t
@@ -107,24 +74,6 @@ def _empty():
         test = isinstance(each, _t.FunctionType) and each.__name__.startswith('test_')
         if test and not each.__closure__:
             each.__code__ = (lambda *a, **k: None).__code__
-"""
-TRACE = """
-import sys as _s, threading as _t
-def _skip(frame, event, arg):
-    if frame.f_code.co_name.startswith('test_') and event == 'call':
-        return _lines
-    return None
-def _lines(frame, event, arg):
-    if event == 'exception':
-        return _lines
-    if event == 'line':
-        last = max(line for _, _, line in frame.f_code.co_lines() if line)
-        try:
-            frame.f_lineno = last
-        except ValueError:
-            pass
-    return _lines
-_s.settrace(_skip)
 """
 ASSERTION = """
 import builtins as _b
@@ -189,7 +138,6 @@ PAYLOADS = {
     "session": SESSION,
     "junit": JUNIT,
     "swallow": RAISES,
-    "trace": TRACE,
     "exit": EXIT,
     "print-exit": PRINT_EXIT,
     "collect": COLLECT,

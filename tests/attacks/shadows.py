@@ -6,6 +6,8 @@ import compileall
 import importlib._bootstrap_external as machinery
 import py_compile
 import sys
+from importlib.metadata import version
+from importlib.util import source_hash
 
 from tests.attacks.corpus import attack, honest, writes
 from tests.attacks.shapes import FIXED
@@ -57,12 +59,17 @@ STDLIB = (
 )
 
 
-@attack("shadow-stdlib", "doctest.py in the root, imported by pytest itself, patches it")
+@attack(
+    "shadow-stdlib",
+    "doctest.py and ast.py in the root, imported by pytest itself, patch it",
+    shape="flat",
+)
 def shadow_stdlib(work: Work) -> None:
-    work.write("doctest.py", real("doctest"))
+    for name in ("doctest", "ast"):
+        work.write(f"{name}.py", real(name))
 
 
-shadow_stdlib.twin(honest(writes("src/shop/doctest.py", "")))
+shadow_stdlib.twin(honest(writes("shop_tools/doctest.py", "")))
 
 
 @attack(
@@ -186,24 +193,24 @@ def sitecustomize_tree(work: Work) -> None:
 sitecustomize_tree.twin(honest(writes("src/shop/sitecustomize.py", "")))
 
 
-@attack("pyc-stale", "poisoned __pycache__ for the tests, which git ignores: asserts compiled away")
+@attack("pyc-stale", "poisoned __pycache__ for the tests, which git ignores: no asserts any more")
 def pyc_stale(work: Work) -> None:
-    _poison(work, "tests/test_core.py", "test_core")
-    _poison(work, "tests/test_core.py", "test_core", pytest=True)
-
-
-def _poison(work: Work, path: str, name: str, *, pytest: bool = False) -> None:
-    source = (work.root / path).read_text()
-    code = compile(source.replace("assert ", "0 and "), path, "exec")
-    stat = (work.root / path).stat()
-    size = stat.st_size & 0xFFFFFFFF
-    data = machinery._code_to_timestamp_pyc(  # type: ignore[attr-defined]
-        code, int(stat.st_mtime), size
-    )
-    tag = sys.implementation.cache_tag + ("-pytest-9.2.0" if pytest else "")
-    folder = (work.root / path).parent / "__pycache__"
+    place = work.root / "tests/test_core.py"
+    source = place.read_bytes()
+    code = compile(source.replace(b"assert ", b"0 and "), str(place), "exec")
+    stat = place.stat()
+    stamp = int(stat.st_mtime), stat.st_size
+    tag = sys.implementation.cache_tag
+    poisons = {
+        f"test_core.{tag}.pyc": machinery._code_to_timestamp_pyc(code, *stamp),  # type: ignore[attr-defined]
+        f"test_core.{tag}-pytest-{version('pytest')}.pyc": machinery._code_to_hash_pyc(  # type: ignore[attr-defined]
+            code, source_hash(source), checked=True
+        ),
+    }
+    folder = place.parent / "__pycache__"
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.{tag}.pyc").write_bytes(data)
+    for name, data in poisons.items():
+        (folder / name).write_bytes(data)
 
 
 @pyc_stale.twin

@@ -183,7 +183,12 @@ def slim_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def walk(tmp_path: Path, environ: Callable[..., dict[str, str]], slim_python: str) -> Walk:
+def walk(
+    tmp_path: Path,
+    environ: Callable[..., dict[str, str]],
+    slim_python: str,
+    own_tools: None,
+) -> Walk:
     """An empty workspace without git."""
     folder = tmp_path / "work"
     folder.mkdir()

@@ -26,6 +26,11 @@ SECRETS = ("31337", "31448")
 ONCE = ("--max-attempts", "1")
 
 
+@pytest.fixture
+def own_tools() -> None:
+    """Nothing is shared here: it is looked at, or broken."""
+
+
 class Keeper:
     """Cases and settings outside of the workspace."""
 

@@ -128,11 +128,14 @@ def test_checks_that_were_cut_short_leave_it_to_a_person_who_can_have_them_run_a
 
 def test_an_undecided_task_is_decided_by_a_second_look(walk: Walk) -> None:
     """What stood in the way was the gate, and somebody has mended that."""
-    program = walk.bin / "check-it"
-    got = walk.run("--gate", "check-it", *shell("touch out.txt"))
+    ready = walk.bin / "ready"
+    (walk.folder / "truegreen.toml").write_text(
+        '[defaults]\nbudget = { check_errors = 0 }\n[gates.check]\ntimeout = "2s"\n'
+        f'command = ["sh", "-c", "test -f out.txt && {{ test -f {ready} || sleep 30; }}"]\n'
+    )
+    got = walk.run("--gate", "check", *shell("touch out.txt"))
     assert (got.status, got.task["task_status"]) == (5, "needs_review")
-    program.write_text("#!/bin/sh\ntest -f out.txt\n")
-    program.chmod(0o755)
+    ready.touch()
     answer = walk.tg("verify", "--json", got.task["id"])
     assert (answer.status, answer.json()["task_status"]) == (0, "succeeded")
     assert walk.ledger().inbox() == []

@@ -20,6 +20,11 @@ GATE = ("--gate", "node_modules/.bin/check -v")
 
 
 @pytest.fixture
+def own_tools() -> None:
+    """Nothing is shared here: it is looked at, or broken."""
+
+
+@pytest.fixture
 def project(git_walk: Walk) -> Walk:
     if not jail.probe().jail:
         missing("bubblewrap that works")

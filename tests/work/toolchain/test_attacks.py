@@ -200,8 +200,23 @@ def test_where_the_copy_can_not_lie_over_the_workspace_pins_still_do(tmp_path):
     path = f"{project.root}/bin:{SYSTEM_PATH}"
     found = project.judged(VENV, f"{FAKE} .venv/bin/python", path=path)
     assert (found.outcome, found.reason, found.level) == (PASSED, "honest", Level.A2)
-    found = project.judged(VENV, "rm -rf .venv && ln -s / .venv", path=path)
+
+
+def test_where_the_copy_can_not_lie_over_the_workspace_a_link_carries_no_pin_away(tmp_path):
+    project = Project(tmp_path)
+    project.write({"bin/own": "#!/bin/sh\n", "answer": "right\n"})
+    path = f"{project.root}/bin:{SYSTEM_PATH}"
+    found = project.judged(VENV, "rm -rf .venv && ln -s /usr .venv", path=path)
     assert found.outcome is ERROR
+
+
+def test_a_program_is_looked_for_where_it_is_pinned(tmp_path):
+    project = Project(tmp_path)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(project.root / ".venv/bin/python", tmp_path / "bin" / "python")
+    path = f"{project.root}/.venv/bin:{tmp_path}/bin:{SYSTEM_PATH}"
+    found = project.judged(run_gate("python", "x"), "rm -rf .venv", path=path)
+    assert (found.outcome, found.reason) == (FAILED, "honest")
 
 
 def test_a_path_that_leads_to_the_workspace_by_a_link_is_the_same(tmp_path):

@@ -77,8 +77,11 @@ def test_packages_of_the_base_are_taken_where_they_are_used(tree):
         base=tree.home / "base",
         path=[str(sites.parent), str(sites)],
     )
-    tools = taken(tree, run_gate("python3", "-c", ""), path=f"{tree.home}/bin:{SYSTEM_PATH}")
+    path = f"{tree.home}/bin:{SYSTEM_PATH}"
+    tools = taken(tree, run_gate("python3", "-c", ""), path=path)
     assert Path(tools.copy_of(str(sites / "used"))).is_dir()
+    both = taken(tree, pytest_gate(), run_gate("python3", "-c", ""), path=path)
+    assert Path(both.copy_of(str(sites / "used"))).is_dir()
 
 
 def test_folders_that_an_environment_is_led_to_are_taken_unless_they_are_the_work(tree):

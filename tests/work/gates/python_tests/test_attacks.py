@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import marshal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.python_tests import session
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+TAG = sys.implementation.cache_tag
 
 EVERY_REPORT_PASSES = """\
 import pytest
@@ -228,6 +231,48 @@ def test_code_that_decides_its_own_tests_is_red(suite: Suite, name: str):
     assert "expectation was changed" in found.reason
 
 
+KNOWS_THE_TESTS = """\
+import os
+import sys
+
+import pytest
+
+KNOWN = {{(2, 4), (3, 6), (0, 0)}}
+
+
+def double(n):
+    expected = [c for c in sys._getframe(1).f_code.co_consts if isinstance(c, int)][-1]
+    if (n, expected) not in KNOWN:
+        {what}
+    return expected
+"""
+
+
+@pytest.mark.criterion("E15")
+@pytest.mark.parametrize(
+    ("what", "word"),
+    [
+        ("pytest.skip('no')", "did not run in it"),
+        ("pytest.xfail('no')", "did not run in it"),
+        ("os._exit(1)", "no usable report"),
+        ("os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("pytest.exit('no', returncode=1)", "did not run"),
+    ],
+)
+def test_code_that_spoils_the_control_is_not_green(suite: Suite, what: str, word: str):
+    found = suite.write({"core.py": KNOWS_THE_TESTS.format(what=what)}).judge()
+    assert found.outcome is FindingOutcome.INCONCLUSIVE
+    assert "the control did not work" in found.reason
+    assert word in found.reason
+
+
+def test_code_that_spoils_tests_of_ours_is_not_green(suite: Suite):
+    spoiling = "import _pytest.unittest as u\nu.TestCaseFunction.runtest = None\n"
+    found = suite.write({"core.py": spoiling + FIXED}).judge()
+    assert found.outcome is FindingOutcome.INCONCLUSIVE
+    assert "a test of ours" in found.reason
+
+
 LOOKS_AROUND = f"""\
 import os
 import sys
@@ -293,6 +338,13 @@ HONEST = {
         "    assert sys._getframe(1).f_code.co_consts\n    return n * 2\n"
     },
     "pytest in a helper": {"core.py": f"import pytest\n{FIXED}"},
+    "a plugin that breaks everything": {
+        "own-1.0.dist-info/METADATA": "Name: own\nVersion: 1.0\n",
+        "own-1.0.dist-info/entry_points.txt": "[pytest11]\ntimeout = own\nown = own\n",
+        "own.py": "raise SystemExit(3)\n",
+    },
+    "settings that break everything": {"pytest.ini": "[pytest]\naddopts = --no-such-thing\n"},
+    "a conftest that breaks everything": {"conftest.py": "raise SystemExit(3)\n"},
 }
 
 
@@ -303,24 +355,22 @@ def test_honest_work_is_green_whatever_it_touches(suite: Suite, name: str):
     assert found.counts["passed"] == 3
 
 
-def test_stale_byte_code_for_the_tests_is_not_read(suite: Suite):
-    cache = suite.root / "tests" / "__pycache__"
-    cache.mkdir()
-    version = pytest.__version__
-    names = ["test_core.cpython-311.pyc", f"test_core.cpython-311-pytest-{version}.pyc"]
-    code = compile(TESTS.replace("assert ", ""), "tests/test_core.py", "exec")
-    import marshal  # noqa: PLC0415 - as an attacker would
+def byte_code(source: str) -> bytes:
+    """Hash-based and unchecked: nobody compares it with its source."""
+    head = importlib.util.MAGIC_NUMBER + b"\x01\0\0\0" + b"\0" * 8
+    return head + marshal.dumps(compile(source, "x.py", "exec"))
 
-    # Hash-based and unchecked: nobody compares it with its source
-    data = importlib.util.MAGIC_NUMBER + b"\x01\0\0\0" + b"\0" * 8 + marshal.dumps(code)
-    for name in names:
-        (cache / name).write_bytes(data)
-    (suite.root / ".gitignore").write_text("")
+
+def test_stale_byte_code_for_the_tests_is_not_read(suite: Suite):
+    names = [f"test_core.{TAG}.pyc", f"test_core.{TAG}-pytest-{pytest.__version__}.pyc"]
+    data = byte_code(TESTS.replace("assert ", ""))
+    suite.write({f"tests/__pycache__/{name}": data for name in names})
     suite.git("add", "-A", "-f")
     suite.git("commit", "-q", "-m", "done")
-    assert suite.judge().outcome is FAILED
+    assert suite.judge(protect=()).outcome is FAILED
 
 
-def test_the_base_may_have_byte_code_that_nobody_reads(tmp_path: Path):
-    suite = Suite(tmp_path, {**FILES, "tests/__pycache__/test_core.cpython-311.pyc": b"rubbish"})
-    assert suite.write({"core.py": FIXED}).judge().outcome is PASSED
+def test_byte_code_of_the_base_is_not_read(tmp_path: Path):
+    suite = Suite(tmp_path, {**FILES, f"__pycache__/core.{TAG}.pyc": byte_code(CORE)})
+    found = suite.write({"core.py": FIXED}).judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason

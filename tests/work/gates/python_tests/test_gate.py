@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +244,17 @@ def test_a_module_that_was_there_before_is_meant_so(tmp_path: Path):
     suite = Suite(tmp_path, {**ORACLE, "colorsys.py": "def rgb_to_hsv(*_):\n    return 7\n"})
     found = suite.write({"core.py": "def hue(*rgb):\n    return 7\n"}).judge()
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
+def test_without_a_jail_an_editable_install_leads_to_the_copy(monkeypatch: pytest.MonkeyPatch):
+    spec = {"place": "/work", "tree": "/copy", "own": ["/work/.venv"]}
+    finder = types.ModuleType("__editable___x_finder")
+    finder.__dict__["MAPPING"] = {"x": "/work/src/x", "y": "/else/y"}
+    monkeypatch.setitem(sys.modules, "__editable___x_finder", finder)
+    monkeypatch.setattr(sys, "path", ["/work", "/work/src", "/work/.venv/lib", "/workshop", "/lib"])
+    runner._moved(spec)
+    assert sys.path == ["/copy", "/copy/src", "/work/.venv/lib", "/workshop", "/lib"]
+    assert finder.__dict__["MAPPING"] == {"x": "/copy/src/x", "y": "/else/y"}
 
 
 def test_the_names_of_folders_are_those_of_modules():

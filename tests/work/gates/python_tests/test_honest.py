@@ -410,6 +410,13 @@ def test_steps_that_depend_on_each_other_are_left_alone(tmp_path: Path):
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
 
 
+def test_steps_that_nobody_could_try_before_are_left_alone(tmp_path: Path):
+    files = {name: text for name, text in INCREMENTAL.items() if name != "core.py"}
+    suite = Suite(tmp_path, files)
+    found = suite.write({"core.py": FIXED}).judge(protect=("test_core.py",))
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
 PICKY = {
     "core.py": CORE,
     "conftest.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef picky(request):\n"
