@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 
@@ -16,5 +17,6 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """One per worker; tools, and the copies that are pinned of them, are made once for all."""
     if sys.platform != "linux" or shutil.which("bwrap") is None:
         missing("bubblewrap")
-    common = tmp_path_factory.getbasetemp().parent / "attacks"
-    return Estate(tmp_path_factory.mktemp("estate"), common)
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return Estate(tmp_path_factory.mktemp("estate"), common / "attacks")

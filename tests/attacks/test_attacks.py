@@ -48,7 +48,7 @@ def test_an_attack_on_another_runner_is_never_green(estate: Estate, name: str) -
 @pytest.mark.parametrize("name", ["hardcode", "env-detect", "if-original"])
 def test_what_knows_its_tests_by_heart_is_seen_from_outside_only(estate: Estate, name: str) -> None:
     told = played(estate, CORPUS[name], "A3", "A4")
-    assert told.found == {"A3": "passed", "A4": "failed"}
+    assert told.found == {"A3": "passed", "A4": "failed"}, told.reason
     assert not told.green
 
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.work.gates.trees import Tree
+from tests.work.running import need_jail
 from truegreen.contract import Gate, GateKind
 from truegreen.errors import InvalidInput
 from truegreen.facts import Finding
@@ -22,11 +23,10 @@ from truegreen.model import FindingOutcome, Level
 from truegreen.work import verify
 from truegreen.work.gates import held_cases, held_out
 from truegreen.work.gates.held_cases import Case, cant_fail, frozen, keep, kept_cases, read_cases
-from truegreen.work.jail import probe
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
-needs_jail = pytest.mark.skipif(not probe().jail, reason="no jail here")
+needs_jail = pytest.mark.usefixtures("in_jail")
 
 HONEST = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
 HARD_CODED = "import sys\nprint({'1 2': 3}.get(sys.stdin.read().strip(), 0))\n"
@@ -65,6 +65,11 @@ def held(tmp_path: Path) -> Held:
     return Held(tmp_path, {"add.py": HARD_CODED})
 
 
+@pytest.fixture
+def in_jail() -> None:
+    need_jail()
+
+
 # --- what it finds
 
 
@@ -89,6 +94,12 @@ def test_the_program_is_what_the_agent_left_and_not_restored(held: Held) -> None
     found = held.ask(held.gate(CASES))
     assert found.outcome is PASSED
     assert "tampered" not in found.evidence
+
+
+def test_the_program_does_not_see_that_it_is_looked_at(held: Held) -> None:
+    watched = "import os\nif {'CI', 'TRUEGREEN_GATE'} & set(os.environ): raise SystemExit\n"
+    held.tree.write({"add.py": watched + HONEST})
+    assert held.ask(held.gate(CASES)).outcome is PASSED
 
 
 SPY = """\

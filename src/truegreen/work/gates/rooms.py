@@ -220,10 +220,10 @@ def _seat(site: Site, root: str) -> str:
     place = site.workspace.root
     if choose(site.isolation) is not Isolation.JAIL or not os.path.isdir(place):
         return root
-    pins = [pin.path for pin in site.tools.pins]
     needed = [sys.base_prefix, os.path.realpath(sys.executable), *site.path.split(os.pathsep)]
     covered = [entry for entry in needed if inside(entry, place) and os.path.exists(entry)]
-    bare = [entry for entry in covered if not any(inside(entry, pin) for pin in pins)]
+    # By name: where a link leads now is the agent's to say
+    bare = [entry for entry in covered if not any(pin.covers(entry) for pin in site.tools.pins)]
     return root if bare else place
 
 

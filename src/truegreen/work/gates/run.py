@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from truegreen.contract import Gate, Isolation
+from truegreen.contract import Gate, GateKind, Isolation
 from truegreen.contract.reading import Duration
 from truegreen.errors import Unavailable
 from truegreen.model import FindingOutcome, Level
@@ -53,6 +53,7 @@ LIMITS = process.Limits(
     room_bytes=16 << 30,
     spare_bytes=64 << 20,
 )
+_FROM_OUTSIDE = frozenset({GateKind.HTTP, GateKind.HELD_OUT})
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered, not used
 _SHOWN_WORDS = 40
 _SHOWN_CHARACTERS = 500
@@ -83,10 +84,10 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         "HOME": home,
         "TMPDIR": temporary,
         "LANG": "C.UTF-8",
-        "CI": "1",
         # A repository around our folders is not the one that was worked on.
         "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(scene.sight)),
-        "TRUEGREEN_GATE": gate.name,
+        # A program that is looked at from outside shall see what it would see in use.
+        **({} if gate.kind in _FROM_OUTSIDE else {"CI": "1", "TRUEGREEN_GATE": gate.name}),
         **scene.tools.homes,
         **gate.env,
     }
