@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check clients jail bench criteria format lock clean
+.PHONY: help demo test check attacks clients jail bench criteria format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -39,6 +39,10 @@ check: $(READY) jail clients ## what CI runs: format, lint, types, layers, all t
 	@$(BIN)/lint-imports
 	@echo "== tests: pytest"
 	@$(BIN)/python -m pytest
+
+attacks: $(READY) jail ## play all listed attacks and twins (ARGS=--full: the generated ones, ARGS=--table: into the docs)
+	@echo "== attacks on gates, and honest twins"
+	@$(BIN)/python -m tests.attacks $(ARGS)
 
 clients: $(READY) ## fetch the real agent clients that tests drive into your cache (once; 0.8 GB)
 	@echo "== real agent clients"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.walk.conftest import Walk, python, shell
+from tests.work.running import need_jail
 from truegreen.model import Phase
-from truegreen.work.jail import probe
 
-pytestmark = pytest.mark.skipif(not probe().jail, reason="no jail here")
+pytestmark = pytest.mark.usefixtures("in_jail")
 
 HONEST = "import sys; print(sum(map(int, sys.stdin.read().split())))"
 HARD_CODED = "import sys; print({'1 2': 3}.get(sys.stdin.read().strip(), 0))"
@@ -24,6 +24,11 @@ CASES = [
 ]
 SECRETS = ("31337", "31448")
 ONCE = ("--max-attempts", "1")
+
+
+@pytest.fixture
+def in_jail() -> None:
+    need_jail()
 
 
 @pytest.fixture

@@ -270,7 +270,7 @@ def test_code_that_spoils_tests_of_ours_is_not_green(suite: Suite):
     spoiling = "import _pytest.unittest as u\nu.TestCaseFunction.runtest = None\n"
     found = suite.write({"core.py": spoiling + FIXED}).judge()
     assert found.outcome is FindingOutcome.INCONCLUSIVE
-    assert "a test of ours" in found.reason
+    assert found.reason.startswith("gate error: a test of ours that must pass")
 
 
 LOOKS_AROUND = f"""\
@@ -326,6 +326,9 @@ HONEST = {
         "core.py": "from pack.queue import X\n\n\ndef double(n):\n    return n * X\n",
     },
     "an exit handler": {"core.py": f"import atexit\natexit.register(print, 'bye')\n{FIXED}"},
+    "an exit handler that ends otherwise": {
+        "core.py": f"import atexit\nimport os\natexit.register(os._exit, 3)\n{FIXED}"
+    },
     "a child process": {"core.py": f"import os\nif not os.fork():\n    os._exit(0)\n{FIXED}"},
     "a main": {"core.py": f"import sys\n{FIXED}\nif __name__ == '__main__':\n    sys.exit(0)\n"},
     "an equality of its own": {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import socket
 import sys
 import threading
 import time
 import types
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -143,27 +145,28 @@ def test_zero_tests_are_no_pass(suite: Suite, args: tuple[str, ...]):
 # --- the control beside it
 
 
+def beside() -> list[threading.Thread]:
+    """The controls that are running."""
+    return [thread for thread in threading.enumerate() if "(_run)" in thread.name]
+
+
 def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(suite: Suite):
-    suite.write({"core.py": FIXED})
-    suite.baselines = str(suite.home / "baselines")
-    suite.judge()
     slow = TESTS.replace("assert double(0)", "__import__('time').sleep(60); assert double(0)")
-    main, seen = threading.get_ident(), []
+    suite.write({"core.py": FIXED, "tests/test_core.py": slow})
+    begun, seen = list[float](), set[int]()
 
     def tick() -> None:
-        seen.append(threading.get_ident())
-        if len(seen) > 8:
-            raise Stale("fenced")
+        seen.add(threading.get_ident())
+        if beside():
+            begun.append(time.monotonic())
+            if begun[-1] - begun[0] > 3:
+                raise Stale("fenced")
 
-    suite.write({"tests/test_core.py": slow})
-    begun = time.monotonic()
     with pytest.raises(Stale):
-        suite.judge(tick=tick, protect=("x",))
-    assert time.monotonic() - begun < 30
-    assert set(seen) == {main}
-    assert threading.active_count() == 1 or not any(
-        "_run" in thread.name for thread in threading.enumerate()
-    )
+        suite.judge(tick=tick, protect=())
+    assert time.monotonic() - begun[-1] < 20
+    assert seen == {threading.get_ident()}
+    assert not beside()
 
 
 def test_a_word_of_the_tick_stops_both_sessions(suite: Suite):
@@ -200,9 +203,29 @@ def test_without_a_jail_it_works_and_says_so(suite: Suite, isolation: Isolation)
     assert cheat.judge(isolation=isolation).outcome is FAILED
 
 
-def test_with_the_network_one_runs_after_the_other(suite: Suite):
-    found = suite.write({"core.py": FIXED}).judge(network=True)
-    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+SERVES = """\
+import socket
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server():
+    with socket.create_server(("127.0.0.1", {port})):
+        time.sleep(2)
+        yield
+"""
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_two_sessions_are_not_in_each_other_s_way(tmp_path: Path, network: bool):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    suite = Suite(tmp_path, {**FILES, "conftest.py": SERVES.format(port=port)})
+    found = suite.write({"core.py": FIXED}).judge(network=network)
+    expected = Level.A2 if network else Level.A3
+    assert (found.outcome, found.level) == (PASSED, expected), found.reason
     assert found.evidence["control"]["heard"] == 3
 
 
@@ -244,6 +267,31 @@ def test_a_module_that_was_there_before_is_meant_so(tmp_path: Path):
     suite = Suite(tmp_path, {**ORACLE, "colorsys.py": "def rgb_to_hsv(*_):\n    return 7\n"})
     found = suite.write({"core.py": "def hue(*rgb):\n    return 7\n"}).judge()
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+
+
+def test_without_a_jail_what_is_installed_from_the_tree_is_its_copy(tmp_path: Path):
+    files = {"src/core.py": CORE, "tests/test_core.py": TESTS, ".gitignore": ".venv\n"}
+    suite = Suite(tmp_path, files)
+    venv.create(suite.root / ".venv", symlinks=True)
+    chain = tools("timeout")
+    python = chain.pythons[""]
+    (site,) = (suite.root / ".venv").glob("lib/*/site-packages")
+    (site / "all.pth").write_text(f"{python.sites[0]}\n{suite.root}/src\n")
+    program = str(suite.root / ".venv" / "bin" / "python")
+    sites = (str(site), *python.sites, str(suite.root / "src"))
+    chain = replace(chain, pythons={"": replace(python, program=program, sites=sites)})
+    site_of = suite.write({"src/core.py": FIXED}).site
+
+    def left(**more: Any) -> Any:
+        made = site_of(**more)
+        suite.write({"src/core.py": CORE})
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suite, "site", left)
+        found = suite.judge(tools=chain, isolation=Isolation.REAPER)
+    assert (suite.before.outcome, found.outcome) == (FAILED, PASSED), found.reason
+    assert (found.level, ".venv" in found.evidence["doubt"]) == (Level.A1, True)
 
 
 def test_without_a_jail_an_editable_install_leads_to_the_copy(monkeypatch: pytest.MonkeyPatch):
