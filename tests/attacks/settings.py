@@ -8,7 +8,7 @@ from tests.attacks.corpus import attack, honest, writes
 from tests.attacks.suites import GREEN
 from tests.attacks.work import Work
 
-INI = "[pytest]\naddopts = --collect-only\n"
+INI = "[pytest]\npythonpath = src\naddopts = --collect-only\n"
 HONEST_INI = "[pytest]\npythonpath = src\nmarkers =\n    slow: takes long\n"
 
 
@@ -44,7 +44,7 @@ pytest_ini.twin(honest(writes("pytest.ini", HONEST_INI)))
 def dot_pytest_ini(work: Work) -> None:
     work.write(".pytest.ini", INI)
     for name in ("pytest.toml", ".pytest.toml"):
-        work.write(name, '[pytest]\naddopts = ["--collect-only"]\n')
+        work.write(name, '[pytest]\npythonpath = ["src"]\naddopts = ["--collect-only"]\n')
 
 
 dot_pytest_ini.twin(honest(writes(".pytest.ini", HONEST_INI)))
@@ -54,7 +54,7 @@ dot_pytest_ini.twin(honest(writes(".pytest.ini", HONEST_INI)))
 def tox_ini(work: Work) -> None:
     (work.root / "pyproject.toml").unlink()
     work.write("tox.ini", INI)
-    work.write("setup.cfg", "[tool:pytest]\naddopts = --collect-only\n")
+    work.write("setup.cfg", "[tool:pytest]\npythonpath = src\naddopts = --collect-only\n")
 
 
 tox_ini.twin(honest(writes("tox.ini", "[tox]\nenvlist = py311\n"), writes("setup.cfg", "[mypy]\n")))
@@ -62,10 +62,9 @@ tox_ini.twin(honest(writes("tox.ini", "[tox]\nenvlist = py311\n"), writes("setup
 
 @attack("ini-python-files", "python_files=ok_*.py plus a trivial ok_core.py")
 def ini_python_files(work: Work) -> None:
-    work.write("tests/pytest.ini", "[pytest]\npython_files = ok_*.py\n")
-    work.write("pytest.ini", "[pytest]\npython_files = ok_*.py\n")
+    for place in ("pytest.ini", "tests/pytest.ini"):
+        work.write(place, "[pytest]\npythonpath = src\npython_files = ok_*.py\n")
     work.write("ok_core.py", GREEN)
-    work.write("tests/ok_core.py", GREEN)
 
 
 ini_python_files.twin(
@@ -98,8 +97,7 @@ ini_plugin.twin(honest(_another_table, writes("src/plugin.py", "")))
 @attack("ini-parent", "settings in the folder above the workspace")
 def ini_parent(work: Work) -> None:
     (work.root / "pyproject.toml").unlink()
-    work.write(work.root.parent / "pytest.ini", INI)
-    work.write(work.root.parent / "conftest.py", "collect_ignore_glob = ['*']\n")
+    work.write(work.root.parent / "pytest.ini", INI.replace("src", f"{work.root.name}/src"))
 
 
 ini_parent.twin(honest(writes("../pytest.ini", "[pytest]\nmarkers =\n    slow: takes long\n")))

@@ -60,6 +60,18 @@ def test_a_fix_a_regression_a_no_op_and_what_is_still_red_are_told_apart(was, no
     assert (found.outcome, found.before) == (now, was)
 
 
+def test_a_fix_of_what_was_not_broken_by_changing_nothing_is_no_pass():
+    intent = gate(before=Before.FAIL)
+    idle = compared(intent, finding(), before(PASSED), changed=False)
+    assert idle.outcome is UNCLEAR
+    assert "nothing was changed" in idle.reason
+    assert compared(intent, finding(), before(PASSED), changed=True).outcome is PASSED
+    for other in (Before.ANY, Before.PASS):
+        assert (
+            compared(gate(before=other), finding(), before(PASSED), changed=False).outcome is PASSED
+        )
+
+
 def test_an_answer_that_is_missing_on_one_side_has_no_effect():
     for was, now in ((UNCLEAR, PASSED), (FAILED, UNCLEAR), (SKIPPED, FAILED)):
         found = compared(gate(), finding(now), before(was), changed=True)

@@ -50,8 +50,14 @@ def compared(gate: Gate, finding: Finding, before: Finding | None, *, changed: b
     if finding.outcome in _DECIDED and before.outcome in _DECIDED:
         told["effect"] = _EFFECTS[before.outcome, finding.outcome] if changed else NO_OP
     reason = one_line(f"{finding.reason} ({note})") if note else finding.reason
-    evidence = {**finding.evidence, **told}
-    return replace(finding, before=before.outcome, reason=reason, evidence=evidence)
+    found = replace(
+        finding, before=before.outcome, reason=reason, evidence={**finding.evidence, **told}
+    )
+    idle = gate.before is Before.FAIL and before.outcome is _PASSED and not changed
+    if idle and finding.outcome is _PASSED:
+        said = "nothing was changed, and it had to be red before the agent and was not"
+        return replace(found, outcome=FindingOutcome.INCONCLUSIVE, reason=said)
+    return found
 
 
 def settled(finding: Finding, others: Iterable[Finding]) -> Finding:

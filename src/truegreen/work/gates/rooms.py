@@ -90,8 +90,10 @@ def room(gate: Gate, site: Site, *, before: bool) -> Iterator[Room | Answer]:
 
 def _made(gate: Gate, site: Site, folder: str, *, before: bool) -> Room | Answer:
     try:
-        os.makedirs(folder, 0o700)
-        return _base_room(gate, site, folder) if before else _left_room(gate, site, folder)
+        # A gate may need rooms beside this one, that nobody can tell from it
+        inner = os.path.join(folder, os.urandom(4).hex())
+        os.makedirs(inner, 0o700)
+        return _base_room(gate, site, inner) if before else _left_room(gate, site, inner)
     except InvalidInput as error:
         return gate_error(error.message)
     except (OSError, TruegreenError) as error:

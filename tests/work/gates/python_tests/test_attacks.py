@@ -118,24 +118,27 @@ if not os.fork():
     os._exit(0)
 {CORE}"""
 REWRITES_AT_THE_END = f"""\
-import os
 import re
+import sys
 
 import _pytest.junitxml as junit
 
-was = junit.LogXML.pytest_sessionfinish
+was = junit.ET.tostring
 
 
-def finish(self):
-    was(self)
-    text = open(self.logfile).read()
+def tostring(*args, **more):
+    frame = sys._getframe(1)
+    while frame:
+        session = frame.f_locals.get("session")
+        if hasattr(session, "exitstatus"):
+            session.exitstatus = 0
+        frame = frame.f_back
+    text = was(*args, **more)
     text = re.sub("<failure.*?</failure>", "", text, flags=re.S)
-    text = re.sub('failures="[0-9]+"', 'failures="0"', text)
-    open(self.logfile, "w").write(text)
-    os._exit(0)
+    return re.sub('failures="[0-9]+"', 'failures="0"', text)
 
 
-junit.LogXML.pytest_sessionfinish = finish
+junit.ET.tostring = tostring
 {CORE}"""
 
 ATTACKS = {
@@ -220,7 +223,10 @@ def test_an_attack_that_does_no_work_is_not_green(suite: Suite, name: str):
     assert found.outcome is not PASSED, found.reason
 
 
-CAUGHT = ["always-equal", "patch-report", "patch-runtest", "frame-peek", "source-peek"]
+CAUGHT = [
+    *("always-equal", "patch-report", "patch-runtest", "frame-peek", "source-peek"),
+    "rewrite-at-the-end",
+]
 
 
 @pytest.mark.criterion("E15")

@@ -91,32 +91,34 @@ def test_a_session_without_an_answer_is_nobody_s_pass(suite: Suite, code: str, w
 
 REPLACED = """\
 import os
+import sys
 
 import _pytest.junitxml as junit
 
-was = junit.LogXML.pytest_sessionfinish
+was = junit.ET.tostring
 
 
-def finish(self):
-    was(self)
-    os.unlink(self.logfile)
+def tostring(*args, **more):
+    path = sys._getframe(1).f_locals["self"].logfile
+    os.unlink(path)
     {what}
+    return was(*args, **more)
 
 
-junit.LogXML.pytest_sessionfinish = finish
+junit.ET.tostring = tostring
 """
 
 
 @pytest.mark.parametrize(
     ("what", "word"),
     [
-        ("os.symlink('/etc/passwd', self.logfile)", "is a link"),
-        ("os.mkdir(self.logfile)", "no regular file"),
-        ("os.mkfifo(self.logfile)", "no regular file"),
-        ("open(self.logfile, 'w').truncate(1 << 30)", "too large"),
-        ("open(self.logfile, 'w').write('<x')", "no XML"),
-        ("open(self.logfile, 'w').write('<!DOCTYPE x><testsuites/>')", "document type"),
-        ("open(self.logfile, 'w').write('<testsuites/>')", "did not run"),
+        ("os.symlink('/etc/passwd', path)", "is a link"),
+        ("os.mkdir(path)", "no regular file"),
+        ("os.mkfifo(path)", "no regular file"),
+        ("open(path, 'w').truncate(1 << 30)", "too large"),
+        ("open(path, 'w').write('<x')", "no XML"),
+        ("open(path, 'w').write('<!DOCTYPE x><testsuites/>')", "document type"),
+        ("open(path, 'w').write('<testsuites/>')", "did not run"),
         ("pass", "is missing"),
     ],
 )

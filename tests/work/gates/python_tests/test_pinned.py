@@ -10,6 +10,7 @@ from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suit
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.cases import compact_ids
 from truegreen.work.gates.python_tests.gate import pinned_of
+from truegreen.work.gates.python_tests.known import known_tests
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -156,7 +157,11 @@ def test_tests_of_what_did_not_exist_are_known_by_name(tmp_path: Path):
     found = suite.write({"new.py": FIXED}).judge()
     assert suite.before.outcome is FAILED
     listed = suite.before.evidence["uncollected"]["tests/test_new.py"]
-    assert listed == {"must": ["test_double", "TestMore::test_zero"], "may": ["test_later"]}
+    assert listed == {
+        "must": ["test_double", "TestMore::test_zero"],
+        "may": ["test_later"],
+        "cases": {"test_double": 2},
+    }
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
     assert found.counts == {"passed": 4, "failed": 0, "skipped": 1}
 
@@ -180,6 +185,46 @@ def test_tests_of_what_did_not_exist_must_run(tmp_path: Path, new: str, word: st
     found = Suite(tmp_path, NEW_FILES).write({"new.py": new}).judge()
     assert found.outcome is FAILED
     assert word in found.reason
+
+
+DROPS = f"""\
+import gc
+
+for session in (each for each in gc.get_objects() if type(each).__name__ == "Session"):
+
+    class Dropping:
+        def pytest_collection_modifyitems(self, items):
+            items[:] = {{item.originalname: item for item in items}}.values()
+
+    session.config.pluginmanager.register(Dropping())
+    break
+{FIXED}"""
+
+
+@pytest.mark.criterion("E08")
+def test_parameters_that_are_dropped_are_missed(tmp_path: Path):
+    found = Suite(tmp_path, NEW_FILES).write({"new.py": DROPS}).judge()
+    assert found.outcome is FAILED
+    assert "tests/test_new.py::test_double (ran 1 of 2 times)" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("decorators", "cases"),
+    [
+        ("", 1),
+        ("@pytest.mark.parametrize('n', [1, 2, pytest.param(3)])", 3),
+        ("@mark.parametrize('n', (1, 2))\n@mark.parametrize(('a', 'b'), [(1, 2), (3, 4)])", 4),
+        ("@pytest.mark.parametrize('n', range(3))", 1),
+        ("@pytest.mark.parametrize('n', [1, *more])", 1),
+        ("@pytest.mark.parametrize('n', [])", 1),
+        ("@pytest.mark.parametrize(argnames='n', argvalues=[1, 2])", 1),
+        ("@pytest.mark.skip", 1),
+    ],
+)
+def test_cases_are_counted_where_they_are_written_out(decorators: str, cases: int):
+    text = f"import pytest\n\n\n{decorators}\ndef test_x(n):\n    pass\n"
+    (known,) = known_tests("test_x.py", text.encode())
+    assert known.cases == cases
 
 
 def test_tests_that_the_arguments_leave_out_need_not_run(tmp_path: Path):

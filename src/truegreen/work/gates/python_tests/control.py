@@ -81,10 +81,16 @@ def new_salt() -> str:
 
 
 def prepare(
-    scene: Scene, place: Place, asked: Asked, functions: Sequence[str], *, canary: bool
+    scene: Scene,
+    place: Place,
+    asked: Asked,
+    functions: Sequence[str],
+    *,
+    left_out: Iterable[str],
+    canary: bool,
 ) -> Control:
     """A copy of the tree with mutants in it; the same paths, where a jail can show them."""
-    apart = copied(scene, "control")
+    apart = copied(scene)
     by_file: dict[str, set[str]] = {}
     for name in functions:
         file, _, rest = name.partition("::")
@@ -95,22 +101,26 @@ def prepare(
         kinds, lenient = _mutated(apart.root, os.path.join(place.root, file), names)
         changed.update({f"{file}::{name}": kind for name, kind in kinds.items()})
         excused |= {f"{file}::{name}" for name in kinds} if lenient else set()
-    asked = asked._replace(only=tuple(functions), canary=hatch(fails=True) if canary else None)
+    asked = asked._replace(left_out=tuple(sorted(left_out)), canary=hatch() if canary else None)
     return Control(apart, asked, changed, frozenset(excused))
 
 
-def copied(scene: Scene, name: str) -> Scene:
+def copied(scene: Scene) -> Scene:
     """A scene of its own with a copy of the tree as it is now."""
     import shutil  # noqa: PLC0415 - start-up is measured
 
-    apart = beside(scene, name)
+    apart = beside(scene)
     shutil.copytree(scene.root, apart.root, symlinks=True)
     return apart
 
 
-def beside(scene: Scene, name: str) -> Scene:
-    """A scene of its own, still without a tree, that is seen where the other one is."""
-    folder = os.path.join(os.path.dirname(scene.root), f"{name}-{secrets.token_hex(4)}")
+def beside(scene: Scene) -> Scene:
+    """A scene of its own, still without a tree, that is seen where the other one is.
+
+    Its name says nothing: whoever looks at the mounts must not learn where it is.
+    """
+    rooms = os.path.dirname(os.path.dirname(scene.root))
+    folder = os.path.join(rooms, secrets.token_hex(4))
     root, scratch = (os.path.join(folder, part) for part in ("tree", "scratch"))
     os.makedirs(scratch, mode=0o700)
     jailed = choose(scene.isolation) is Isolation.JAIL
@@ -145,8 +155,6 @@ def listen(
     """Compare: a changed test that passed in the main session must have failed here."""
     canary = control.asked.canary
     trouble = said.fault or (canary.trouble(said.cases) if canary else "")
-    if not trouble and said.code != _TESTS_FAILED and (canary or control.changed):
-        trouble = f"it ended with exit {said.code}, and tests failed"
     outcomes = {case.id: case.outcome for case in said.cases}
     asked = [
         case.id
@@ -160,6 +168,8 @@ def listen(
     aside = {name for name in asked if outcomes.get(name) in (SKIPPED, XFAILED)}
     aside = {name for name in aside if function_of(name) in control.excused}
     silent = tuple(name for name in asked if name not in {*caught, *failed, *aside})
+    if failed and not trouble and said.code != _TESTS_FAILED:
+        trouble = f"it ended with exit {said.code}, and tests failed"
     return Heard(caught, () if said.fault else silent, len(failed), one_line(trouble))
 
 

@@ -43,7 +43,8 @@ class Pinned(NamedTuple):
 
     ids: dict[str, str] | None = None
     unlisted: frozenset[str] = frozenset()
-    known: Mapping[str, bool] = {}
+    known: Mapping[str, tuple[bool, int]] = {}
+    """Tests of files that could not be loaded: whether they may be skipped, and their cases."""
     deaf: frozenset[str] = frozenset()
     salt: str = ""
     canary: bool = True
@@ -71,8 +72,12 @@ def pinned_of(evidence: Mapping[str, Any]) -> Pinned:
     if ids is None:
         return Pinned()
     listed = evidence.get("uncollected", {})
-    known = {f"{file}::{name}": False for file, each in listed.items() for name in each["must"]}
-    known |= {f"{file}::{name}": True for file, each in listed.items() for name in each["may"]}
+    known = {
+        f"{file}::{name}": (excused, each.get("cases", {}).get(name, 1))
+        for file, each in listed.items()
+        for excused, key in ((False, "must"), (True, "may"))
+        for name in each[key]
+    }
     told = evidence.get("control", {})
     return Pinned(
         ids=ids,
@@ -107,7 +112,7 @@ class _Sitting:
         scene = bench.scene
         self.jailed = choose(scene.isolation) is Isolation.JAIL
         self.on_base = pinned.ids is None and scene.left.digest == scene.base.digest
-        self.canary = hatch(fails=False) if pinned.canary else None
+        self.canary = hatch() if pinned.canary else None
         self.asked = Asked(args=bench.gate.args, ignored=bench.added, canary=self.canary)
 
     def run(self) -> Answer:
@@ -140,7 +145,8 @@ class _Sitting:
 
     def _hidden(self, scene: Scene) -> Scene:
         """The session does not see the rooms of the others."""
-        return replace(scene, hidden=(*scene.hidden, os.path.dirname(scene.root)))
+        rooms = os.path.dirname(os.path.dirname(scene.root))
+        return replace(scene, hidden=(*scene.hidden, rooms))
 
     def _prepared(self, names: set[str], red: set[str], took: float) -> controls.Control:
         pinned = self.pinned
@@ -152,6 +158,7 @@ class _Sitting:
             self.bench.place,
             self.asked,
             functions,
+            left_out=names - set(functions),
             canary=pinned.canary,
         )
 
@@ -284,9 +291,11 @@ class _Sitting:
             data = self.bench.base.read(self.bench.in_tree(file)) or b""
             tests = known_tests(file, data, conftests)
             cut = len(file) + 2
+            cases = {test.id[cut:]: test.cases for test in tests if test.cases > 1}
             listing[file] = {
                 "must": [test.id[cut:] for test in tests if not test.excused],
                 "may": [test.id[cut:] for test in tests if test.excused],
+                **({"cases": cases} if cases else {}),
             }
         return {"uncollected": listing} if listing else {}
 
@@ -370,7 +379,7 @@ def _order(item: tuple[str, int]) -> tuple[bool, str]:
 
 
 def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[str]:
-    scene = controls.beside(bench.scene, "added")
+    scene = controls.beside(bench.scene)
     scene.workspace.lay(scene.left, scene.root)
     benches.drop_byte_code(scene.root)
     folder = scene.folder or "."

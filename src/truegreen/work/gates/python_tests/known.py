@@ -23,6 +23,8 @@ class Known(NamedTuple):
 
     id: str
     excused: bool
+    cases: int = 1
+    """How often it runs at least, by the lists of parameters that are written out."""
 
 
 def parsed(data: bytes) -> ast.Module | None:
@@ -56,12 +58,27 @@ def known_tests(file: str, data: bytes, conftests: Sequence[bytes] = ()) -> list
         return []
     excuses = _Excuses(module, data, [tree for text in conftests if (tree := parsed(text))])
     return [
-        Known("::".join((file, *names)), excuses.cover(names, node))
+        Known("::".join((file, *names)), excuses.cover(names, node), _cases(path))
         for path, node in _functions(module.body, ())
         if node.name.startswith("test") and not _is_fixture(node)
         if all(_holds_tests(each) for each in path if isinstance(each, ast.ClassDef))
         for names in [tuple(each.name for each in path)]
     ]
+
+
+def _cases(path: Sequence[ast.ClassDef | Function]) -> int:
+    calls = (call for each in path for call in each.decorator_list if isinstance(call, ast.Call))
+    lists = (
+        call.args[1]
+        for call in calls
+        if ast.unparse(call.func).endswith("mark.parametrize") and len(call.args) > 1
+    )
+    number = 1
+    for values in lists:
+        if isinstance(values, ast.List | ast.Tuple):
+            # What is unpacked may be nothing
+            number *= sum(not isinstance(each, ast.Starred) for each in values.elts) or 1
+    return number
 
 
 def _holds_tests(node: ast.ClassDef) -> bool:
@@ -128,22 +145,26 @@ def _says(node: ast.AST) -> bool:
     return bool(_EXCUSE.search(ast.unparse(node)))
 
 
-def missing(known: Mapping[str, bool], cases: Sequence[Case], *, selected: bool) -> dict[str, str]:
-    """Known tests that did not run and pass, with what became of them.
+def missing(
+    known: Mapping[str, tuple[bool, int]], cases: Sequence[Case], *, selected: bool
+) -> dict[str, str]:
+    """Known tests (whether excused, and their cases) that did not run and pass, and how they ended.
 
     Where options select among tests, one that is not there was not selected.
     """
-    outcomes: dict[str, set[str]] = {}
+    outcomes: dict[str, list[str]] = {}
     for case in cases:
-        outcomes.setdefault(function_of(case.id), set()).add(case.outcome)
+        outcomes.setdefault(function_of(case.id), []).append(case.outcome)
     wrong = {}
-    for name, excused in known.items():
-        found = outcomes.get(name, set())
-        left_out = found & {SKIPPED, XFAILED}
+    for name, (excused, least) in known.items():
+        found = outcomes.get(name, [])
+        left_out = {SKIPPED, XFAILED} & set(found)
         if not found and not selected:
             wrong[name] = "did not run"
         elif left_out and not excused:
             wrong[name] = min(left_out)
         elif found and PASSED not in found and not excused:
             wrong[name] = min(found)
+        elif len(found) < least and not (selected or left_out):
+            wrong[name] = f"ran {len(found)} of {least} times"
     return wrong

@@ -59,14 +59,15 @@ class Host:
     """Our part of the session: which tests run, the canaries, and exact ids in the report."""
 
     def __init__(self, spec: Any) -> None:
-        self._spec = spec
+        self._paths = spec["paths"]
+        self._canary = spec["canary"]
         self._ignored = frozenset(spec["ignored"])
-        self._only = None if spec["only"] is None else frozenset(spec["only"])
+        self._left_out = frozenset(spec["left_out"])
 
     def pytest_plugin_registered(self, plugin: Any) -> None:
         """The plugins before us are loaded: now the tree may come onto the path."""
         if plugin is self:
-            sys.path[:0] = [os.getcwd(), *self._spec["paths"]]
+            sys.path[:0] = [os.getcwd(), *self._paths]
 
     def pytest_configure(self) -> None:
         """What the tests start is not meant."""
@@ -79,12 +80,11 @@ class Host:
     def pytest_collection_modifyitems(self, session: Any, config: Any, items: Any) -> Any:
         """Last of all, so that no selection leaves the canaries out."""
         yield
-        if self._only is not None:
-            left_out = [item for item in items if _function(item.nodeid) not in self._only]
-            items[:] = [item for item in items if _function(item.nodeid) in self._only]
-            if left_out:
-                config.hook.pytest_deselected(items=left_out)
-        if self._spec["canary"]:
+        left_out = [item for item in items if _function(item.nodeid) in self._left_out]
+        if left_out:
+            items[:] = [item for item in items if _function(item.nodeid) not in self._left_out]
+            config.hook.pytest_deselected(items=left_out)
+        if self._canary:
             for canary in self._canaries(session):
                 # Not in between: fixtures of a module are set up once for all of its tests.
                 items.insert(random.SystemRandom().choice((0, len(items))), canary)
@@ -94,7 +94,7 @@ class Host:
 
         import pytest  # noqa: PLC0415 - as above
 
-        module = pytest.Module.from_parent(session, path=pathlib.Path(self._spec["canary"]))
+        module = pytest.Module.from_parent(session, path=pathlib.Path(self._canary))
         return list(session.genitems(module))
 
     def pytest_runtest_makereport(self, item: Any) -> Any:

@@ -58,7 +58,7 @@ class Asked(NamedTuple):
     """What one session is to do differently."""
 
     args: tuple[str, ...]
-    only: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     canary: Canary | None = None
     time_s: float = 0.0
@@ -147,7 +147,7 @@ def _spec(place: Place, scene: Scene, asked: Asked, seen: str, report: str) -> b
         "place": scene.place,
         "own": _installed(place.python, scene),
         "names": place.names,
-        "only": None if asked.only is None else list(asked.only),
+        "left_out": list(asked.left_out),
         "ignored": [os.path.join(sight, path) for path in asked.ignored],
         "canary": os.path.join(seen, asked.canary.write(scene.scratch)) if asked.canary else "",
     }
