@@ -15,7 +15,7 @@ from tests.conftest import missing
 from tests.work.running import PATH, launch
 from truegreen.contract import Isolation
 from truegreen.work import jail, landlock, orders
-from truegreen.work.jail import Profile
+from truegreen.work.jail import Placed, Profile
 from truegreen.work.process import Ended, run
 
 ALL = 6
@@ -133,6 +133,16 @@ def test_what_is_hidden_cannot_be_read_by_any_name(fenced: Fenced):
     told = "\n".join(fenced.says(script))
     assert "the record" not in told
     assert told.endswith("seen")
+
+
+def test_what_a_jail_would_lay_elsewhere_can_be_read_where_it_lies(fenced: Fenced):
+    tools = fenced.state / "tools"
+    tools.mkdir()
+    (tools / "program").write_text("pinned")
+    placed = (Placed(str(tools), str(fenced.beside)),)
+    script = f"cat {tools}/program; echo x 2>/dev/null > {tools}/program || echo no"
+    assert fenced.says(script, placed=placed) == ["pinnedno"]
+    assert fenced.says(f"cat {fenced.state}/record 2>/dev/null || echo no", placed=placed) == ["no"]
 
 
 def test_a_hidden_file_beside_others_is_hidden_alone(fenced: Fenced):

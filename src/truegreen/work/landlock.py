@@ -69,7 +69,9 @@ def fence(profile: Profile, cwd: str, version: int) -> Fence | None:
     if beside is not None:
         files |= READ_FILE
         rules += [(path, READ_FILE, False) for path in beside]
-        rules += [(path, READ_FILE, False) for path in {cwd, *opened}]
+        # What a jail would lay over other places is read where it lies.
+        laid = {os.path.realpath(each.source) for each in profile.placed if not each.writable}
+        rules += [(path, READ_FILE, False) for path in {cwd, *opened, *laid}]
         words.append("hidden")
     words += ["tcp"] if shut else []
     scopes = _SCOPES if version >= _WITH_SCOPES else 0

@@ -61,6 +61,7 @@ class Plain(Watch):
     def __init__(self, task_id: str) -> None:
         self._task = task_id
         self._attempts = 0
+        self._copies = False
 
     def say(self, text: str, _colour: str = "") -> None:
         """One line."""
@@ -78,6 +79,12 @@ class Plain(Watch):
             self.say(f"once more after deferral {task.deferrals} of {task.deferrals_max}", "1")
         else:
             self.say(f"attempt {task.attempts + 1} of {task.attempts_max}", "1")
+
+    def phase(self, name: str, words: str = "") -> None:
+        """What takes a while and happens once is said; the other steps say so themselves."""
+        if name == "tools" and not self._copies:
+            self._copies = True
+            self.say(f"  tools  copying {words} and its kind; once, as long as they stay the same")
 
     def warn(self, words: str) -> None:
         """Something may not be as it was meant."""
@@ -123,6 +130,7 @@ class Moving(Plain):
 
     def phase(self, name: str, words: str = "") -> None:
         """The walk goes on."""
+        super().phase(name, words)
         self._since = time.monotonic()
         self._line = f"{name}  {words}".rstrip()
 

@@ -25,6 +25,7 @@ from truegreen.supervisor import Supervisor
 from truegreen.work.agents import adapter_of
 from truegreen.work.gates.held_cases import frozen
 from truegreen.work.gates.junit import report_fault
+from truegreen.work.gates.python_tests.words import refusal
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose, find_program
 from truegreen.work.process import spawn_detached
@@ -224,6 +225,8 @@ def _check_gates(contract: Contract, config: Config) -> None:
     for gate in contract.gates:
         if gate.kind is GateKind.JUNIT and (fault := report_fault(gate.report)):
             raise at(f"gates.{gate.name}", InvalidInput(fault, path="report"))
+        if gate.kind is GateKind.PYTEST and (fault := refusal(gate.args)):
+            raise at(f"gates.{gate.name}", InvalidInput(fault, path="args"))
         alone = gate.name not in known and len(gate.command) == 1
         if alone and find_program(gate.command[0], os.environ.get("PATH", "")) is None:
             near = nearest(gate.command[0], list(known))
