@@ -21,7 +21,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite, tools
-from tests.work.gates.replays import CONTROL, Fault, Replay, Tick, clear, output, put, recorded
+from tests.work.gates.replays import Fault, Replay, Tick, clear, output, put, recorded
 from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, Held
 from tests.work.gates.trees import Tree, run_gate
 from tests.work.running import need_jail
@@ -293,9 +293,7 @@ def _drawn(draw: random.Random, replay: Replay, seen: Counter[str], large: Path)
         return _report(draw, replay, large)
     if kind == "make":
         return Refuses("make", draw.randrange(seen["make"]), draw.choice(NO_FILES))
-    # Waiting for a control takes a while.
-    roles = [role for role in replay.takes if role != CONTROL or draw.random() < 0.2]
-    return Ticks(draw.choice(["", "cancel", "!lost"]), draw.choice(sorted(roles)))
+    return Ticks(draw.choice(["", "cancel", "!lost"]), draw.choice(sorted(replay.takes)))
 
 
 @pytest.fixture

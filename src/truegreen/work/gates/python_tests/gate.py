@@ -29,6 +29,7 @@ from truegreen.work.gates.reports import compact_ids, expanded_ids, judge_cases
 from truegreen.work.gates.run import Located, with_evidence
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error
 from truegreen.work.jail import choose
+from truegreen.work.workspace import Globs
 
 _BAD = frozenset({FAILED, ERROR, FLAKY})
 _UNHEARD = frozenset({SKIPPED, XFAILED, ""})
@@ -55,6 +56,11 @@ class Pinned(NamedTuple):
     def plain(self) -> bool:
         """Whether the tests are known by name, and not only by their hashes."""
         return self.ids is not None and not any(name.startswith(_HASHED) for name in self.ids)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there were no tests at all."""
+        return self.ids is not None and not (self.ids or self.known or self.unlisted)
 
     def functions(self) -> set[str]:
         """The tests that count."""
@@ -366,11 +372,30 @@ def _with_added(answer: Answer, bench: Bench, pinned: Pinned) -> Answer:
         found += _run_added(bench, files, pinned)
     if not found:
         return answer
+    if pinned.nothing and not any(Globs(bench.gate.protect).cover(path) for path in files):
+        return _all_their_own(answer, found)
     said = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found.items(), key=_order))
     evidence = {**answer.evidence, "added": dict(found)}
     reason = re.sub(r" \(and \d+ added by the agent, not counted\)", "", answer.reason)
     return replace(
         answer, reason=one_line(f"{reason}; agent's own tests: {said}"), evidence=evidence
+    )
+
+
+def _all_their_own(answer: Answer, found: Counter[str]) -> Answer:
+    """Where there was no test before the agent, its own are all there is: worth A1, no more."""
+    counts = {name: found.get(name, 0) for name in (PASSED, FAILED, SKIPPED)}
+    bad = sum(found[name] for name in (*_BAD, "not run"))
+    said = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found.items(), key=_order))
+    told = {**answer.evidence, "added": dict(found), "doubt": "every test is the agent's own"}
+    green = found[PASSED] and not bad
+    return replace(
+        answer,
+        outcome=FindingOutcome.PASSED if green else FindingOutcome.FAILED,
+        reason=one_line(f"{said}; every test is the agent's own"),
+        level=Level.A1,
+        counts=counts,
+        evidence=told,
     )
 
 
