@@ -12,6 +12,7 @@ import msgspec
 
 from benchmarks import (
     counts,
+    gates,
     growth,
     ledger,
     reads,
@@ -35,6 +36,7 @@ SUITES: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "verify": verify.run,
     "start_up": start_up.run,
     "supervision": supervision.run,
+    "gates": gates.run,
     "stream": stream.run,
     "growth": growth.run,
     "reads": reads.run,

@@ -1,4 +1,4 @@
-"""P7, P9, P12: what a supervised run and a gate cost, and how soon a large tree is silent."""
+"""P7, P12: what a supervised run costs, and how soon a large tree is silent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from functools import partial
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Figure, at_most, interleaved, ratio_at_most, seconds, unmeasured
-from truegreen.contract import Gate, Isolation
-from truegreen.model import FindingOutcome
-from truegreen.work import process, verify
-from truegreen.work.gates.rooms import Site
+from truegreen.contract import Isolation
+from truegreen.work import process
 from truegreen.work.jail import choose
 from truegreen.work.process import Launch
-from truegreen.work.workspace import Workspace
 
 BARE = "python -I -c pass"
 LEVELS = (Isolation.JAIL, Isolation.REAPER, Isolation.NONE)
@@ -27,10 +24,8 @@ _STARTED_SECONDS = 30.0
 
 
 def run(bench: Bench) -> Iterator[Figure]:
-    """The whole command, then a gate, then the end of a large tree."""
+    """The whole command, then the end of a large tree."""
     yield from _commands(bench)
-    for files in sorted({bench.scale.pick(1_000, 1_000, 20), bench.scale.pick(20_000, 5_000, 20)}):
-        yield from _gates(bench, files)
     yield from _silence(bench)
 
 
@@ -79,66 +74,6 @@ def _milliseconds(
         assert done.returncode in (0, allowed), (words, done.returncode)
 
     return seconds(action) * 1e3
-
-
-# --- a gate
-
-
-def _gates(bench: Bench, files: int) -> Iterator[Figure]:
-    home = bench.folder(bench.folders[0])
-    root = os.path.join(home, "tree")
-    _make_tree(root, files)
-    workspace = Workspace(root, os.path.join(home, "mirrors"))
-    base = workspace.base("task")
-    with open(os.path.join(root, "changed.txt"), "w", encoding="utf-8") as file:
-        file.write("by the agent\n")
-    left = workspace.left("run", base=base)
-    site = Site(
-        workspace=workspace,
-        base=base,
-        left=left,
-        scratch=os.path.join(home, "rooms"),
-        path=os.environ["PATH"],
-        contract_digest="sha256:0",
-    )
-    gate = Gate(name="true", command=("true",), protect=("d0/**",))
-
-    def checked() -> None:
-        assert verify.check_gate(gate, site).outcome is FindingOutcome.PASSED
-
-    def worktree() -> None:
-        path = os.path.join(home, f"worktree-{time.monotonic_ns()}")
-        _git(root, "worktree", "add", "-q", "--detach", path, "HEAD")
-
-    bench.say(f"a gate on a clean copy of {files:,} files")
-    actions: dict[str, Callable[[], float]] = {
-        "git worktree add": lambda: seconds(worktree) * 1e3,
-        "gate": lambda: seconds(checked) * 1e3,
-        "snapshot": lambda: seconds(lambda: workspace.left("again", base=base)) * 1e3,
-    }
-    samples = interleaved(bench.scale.pick(9, 5, 1), actions)
-    goals = (at_most(300.0), ratio_at_most(3)) if files <= 1_000 else (ratio_at_most(3),)  # noqa: PLR2004
-    bare = samples["git worktree add"]
-    what = f"gate `true` at A2, {files:,} files"
-    yield Figure(what, samples["gate"], "ms", goals, bare, "git worktree add")
-    yield Figure(
-        f"snapshot, {files:,} files", samples["snapshot"], "ms", (), bare, "git worktree add"
-    )
-
-
-def _make_tree(root: str, files: int) -> None:
-    for number in range(files):
-        folder = os.path.join(root, f"d{number % 20}", f"e{number % 7}")
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, f"f{number}.py"), "w", encoding="utf-8") as file:
-            file.write(f"value = {number}\n" * 200)
-    _git(root, "init", "-q")
-    _git(root, "add", "-A")
-    _git(root, "-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-qm", "first")
-
-
-def _git(root: str, *words: str) -> None:
-    subprocess.run(["git", "-C", root, *words], check=True, stdout=subprocess.DEVNULL)  # noqa: S603, S607
 
 
 # --- the end of a large tree

@@ -239,6 +239,8 @@ FILLED: dict[str, Any] = {
     "status": 404,
     "contains": "ok",
     "data": "/held",
+    "data_digest": "sha256:0",
+    "python": ".venv/bin/python",
 }
 
 

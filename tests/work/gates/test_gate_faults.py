@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite, tool
 from tests.work.gates.replays import Fault, Replay, Tick, clear, output, put, recorded
 from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, Held
 from tests.work.gates.trees import Tree, run_gate
-from tests.work.running import need_jail
+from tests.work.running import GUARDED, need_jail
 from tests.work.test_faults import tree as processes
 from truegreen.contract import Contract, Gate, GateKind, Isolation
 from truegreen.facts import Finding
@@ -389,12 +390,13 @@ def test_a_gate_that_lost_a_process_has_not_passed(tmp_path: Path):
     sleep = run_gate(sys.executable, "-I", "-c", SLEEPS)
     site = suite.site(tools=tools())
     before = verify.baseline(Contract(title="t", gates=(tests,)), site)[0]
-    for gate in (tests, sleep):
-        assert verify.check_gate(gate, site, pinned=before.evidence).outcome is PASSED
+    for gate, level in product((tests, sleep), GUARDED):
+        found = verify.check_gate(gate, replace(site, isolation=level), pinned=before.evidence)
+        assert found.outcome is PASSED, found
     hits = 0
     for n in range(BLOWS):
         gate = draw.choice([tests, sleep, sleep])
-        level = draw.choice([Isolation.JAIL, Isolation.JAIL, Isolation.REAPER])
+        level = draw.choice(GUARDED)
         blow = Blow(draw.uniform(0, 0.7), draw.random())
         with blow.falls():
             found = verify.check_gate(gate, replace(site, isolation=level), pinned=before.evidence)

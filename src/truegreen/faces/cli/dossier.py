@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_look
+from truegreen.faces.cli.outcome import draw_unproven
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import Document
 from truegreen.faces.times import local, span
@@ -108,9 +109,8 @@ def _draw_findings(paper: Paper, document: Document) -> None:
     level = f", level {verdict['level']}" if verdict["level"] else ""
     digest = f", on {verdict['digest']}" if verdict["digest"] else ""
     paper.heading(Ink("Findings", "bold"), f"  verdict {verdict['outcome']}{level}{digest}")
-    if verdict["unproven"]:
-        words = f"  {verdict['level']} does not prove {verdict['unproven']}"
-        paper.say(Ink(words, "dim"))
+    if verdict["level"]:
+        draw_unproven(paper, verdict["level"], indent=2)
     if not verdict["findings"]:
         paper.say("  none: no check has answered")
         return
@@ -129,7 +129,8 @@ def _draw_evidence(paper: Paper, found: dict[str, Any]) -> None:
     """What kept a finding from a higher level, and what was not counted."""
     told = found["evidence"]
     for why in told.get("short", ()):
-        paper.say(Ink(f"  {found['check']}: no more than {found['level']}: {why}", "dim"))
+        label = Ink(f"  {found['check']}: no more than {found['level']}: ", "dim")
+        paper.hanging([label], Ink(why, "dim"))
     added = told.get("added")
     if added:
         counts = ", ".join(f"{number} {word}" for word, number in added.items() if number)

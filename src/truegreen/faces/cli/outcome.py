@@ -10,7 +10,7 @@ from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import Document, next_steps, task_document
-from truegreen.model import Cell, FindingOutcome, TaskStatus
+from truegreen.model import Cell, FindingOutcome, Level, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 
 OK, FAILED, PERSON, CAP, INFRASTRUCTURE, ENDED, DEFERRED, INTERRUPTED = 0, 1, 3, 4, 5, 6, 75, 130
@@ -71,9 +71,15 @@ def draw(paper: Paper, dossier: Dossier) -> None:
             paper.say(Ink(f"      {step}", "dim"))
     run = dossier.runs[-1] if dossier.runs else None
     if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
-        paper.say(Ink(f"      {run.level} does not prove {unproven(run.level)}", "dim"))
+        draw_unproven(paper, run.level, indent=6)
     both = axes(dossier)
     room = max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
     for axis in both:
         blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}"))
         paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")
+
+
+def draw_unproven(paper: Paper, level: Level, *, indent: int) -> None:
+    """What a level does not prove."""
+    label = Ink(f"{' ' * indent}{level} ", "dim")
+    paper.hanging([label], Ink(f"does not prove {unproven(level)}", "dim"))

@@ -20,6 +20,7 @@ from truegreen.faces.cli.outcome import (
     OK,
     PERSON,
     draw,
+    draw_unproven,
     exit_status,
     tell,
     whole,
@@ -78,7 +79,7 @@ def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
         level = look.verdict.level
         words = f"{look.verdict.outcome} · {level} · {look.verdict.reason}"
         paper.say(Ink("again ", "bold"), words)
-        paper.say(Ink(f"      {level} does not prove {unproven(level)}", "dim"))
+        draw_unproven(paper, level, indent=6)
         draw(paper, dossier)
 
     frame.give({**whole(ledger, dossier), "again": fresh}, drawn)
@@ -195,7 +196,8 @@ def _draw_proof(paper: Paper, proof: Proof, words: str) -> None:
     paper.table(columns, rows)
     paper.say("")
     paper.say(Ink("gate  ", "bold"), words)
-    paper.say(Ink("reach ", "bold"), f"{proof.level} · does not prove {unproven(proof.level)}")
+    reach = f"{proof.level} · does not prove {unproven(proof.level)}"
+    paper.hanging([Ink("reach ", "bold")], reach)
 
 
 def _draw(paper: Paper, found: Finding) -> None:
@@ -203,7 +205,7 @@ def _draw(paper: Paper, found: Finding) -> None:
         Ink(f"gate {found.check} {found.outcome}", "bold"),
         f" · {found.level} · {found.isolation} · {found.reason}",
     )
-    paper.say(Ink(f"  {found.level} does not prove {unproven(found.level)}", "dim"))
+    draw_unproven(paper, found.level, indent=2)
     if found.outcome is not FindingOutcome.PASSED:
         for line in tail(found.evidence):
             paper.say(f"  │ {line}")
