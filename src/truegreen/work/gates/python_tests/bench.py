@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
+from truegreen.errors import Unavailable
 from truegreen.work.documents import Document, inside, read_regular
 from truegreen.work.gates.python_tests.session import Place, names_of
 from truegreen.work.gates.python_tests.settings import (
@@ -84,7 +85,8 @@ def bench_of(gate: Gate, scene: Scene) -> Bench | str:
     if isinstance(python, str):
         return python
     files = scene.workspace.paths(scene.base)
-    base = tree_of(files, lambda path: _blob(scene, path))
+    known = frozenset(files)
+    base = tree_of(files, lambda path: _blob(scene, path) if path in known else None)
     settings = settings_of(base, scene.folder, gate.args, python.pytest)
     drop_byte_code(scene.root)
     config = _pinned(scene, base, settings.file) if settings.file else NO_SETTINGS
@@ -116,9 +118,12 @@ def _interpreter(gate: Gate, scene: Scene) -> Python | str:
     return replace(python, program=ours) if ours else python
 
 
-def _blob(scene: Scene, path: str) -> bytes | None:
+def _blob(scene: Scene, path: str) -> bytes:
+    """A file of the base. One that can't be read is not an empty one."""
     said = scene.workspace.mirror.run_git(["cat-file", "blob", f"{scene.base.id}:{path}"])
-    return said.stdout if not said.code else None
+    if said.code != 0:
+        raise Unavailable(f"{path} of the tree before the agent can't be read")
+    return said.stdout
 
 
 def drop_byte_code(root: str) -> None:
@@ -132,7 +137,7 @@ def drop_byte_code(root: str) -> None:
 
 
 def _pinned(scene: Scene, base: Tree, path: str) -> str:
-    """The settings of the base, as the session sees them."""
+    """The settings of the base, by their path in the copy."""
     data = base.read(path) or b""
     whole = os.path.join(scene.root, path)
     found = read_regular(whole, within=scene.root, limit=SOURCE_BYTES)
@@ -142,7 +147,7 @@ def _pinned(scene: Scene, base: Tree, path: str) -> str:
         own = os.path.basename(path) in {"pytest.toml", ".pytest.toml"}
         path = path if own else added_name(path)
         _write(os.path.join(scene.root, path), data)
-    return os.path.join(scene.sight, path)
+    return path
 
 
 def _write(whole: str, data: bytes) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from truegreen.contract import Isolation
-from truegreen.work.documents import Document, read_regular
+from truegreen.work.documents import Document, Trouble, read_regular
 from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case
 from truegreen.work.gates.output import one_line
 from truegreen.work.gates.python_tests.canary import hatch
@@ -133,6 +133,8 @@ def _mutated(root: str, path: str, names: set[str]) -> tuple[dict[str, str], boo
 
     place = os.path.normpath(os.path.join(root, path))
     found = read_regular(place, within=root, limit=_SOURCE_BYTES)
+    if isinstance(found, Trouble) and found.ours and os.path.getsize(place) <= _SOURCE_BYTES:
+        raise OSError(f"{path} can't be read: {found.reason}")
     if not isinstance(found, Document) or not path.endswith(".py"):
         return {}, False
     mutant = mutate(found.data, names, random.SystemRandom(), names)

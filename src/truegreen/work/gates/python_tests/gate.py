@@ -196,6 +196,8 @@ class _Sitting:
         told = controls.evidence_of(control, heard)
         told |= self._calibrated(main, control, said) if self.on_base else {}
         answer = replace(answer, evidence={**answer.evidence, "control": told})
+        if self.on_base and said.fault and not said.lasting:
+            return gate_error(f"the control did not work: {said.fault}", lasting=False)
         if self.on_base:
             return answer
         if not answer.green or self.pinned.trouble:

@@ -133,13 +133,12 @@ def _path(scene: Scene) -> str:
 
 def _spec(place: Place, scene: Scene, asked: Asked, seen: str, report: str) -> bytes:
     sight = scene.sight
-    root = os.path.join(sight, place.root) if place.root else sight
     given = place.gate.env.get("PYTHONPATH", "").split(os.pathsep)
     spec = {
         "args": [
             *asked.args,
             *place.more,
-            *_ours(place, root, seen, report),
+            *_ours(place, sight, seen, report),
         ],
         "paths": [os.path.join(scene.cwd, entry) for entry in given if entry],
         "plugins": list(place.python.plugins),
@@ -166,10 +165,11 @@ def _installed(python: Python, scene: Scene) -> list[str]:
     ]
 
 
-def _ours(place: Place, root: str, seen: str, report: str) -> list[str]:
+def _ours(place: Place, sight: str, seen: str, report: str) -> list[str]:
     """What is settled, whatever the settings and arguments say: the last word counts."""
+    root = os.path.join(sight, place.root) if place.root else sight
     words = [
-        *(("-c", place.config) if place.config else ()),
+        *(("-c", os.path.join(sight, place.config)) if place.config else ()),
         f"--rootdir={root}",
         f"--confcutdir={root}",
         f"--junitxml={os.path.join(seen, report)}",
