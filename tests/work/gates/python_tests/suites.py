@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from truegreen.facts import Finding
 
 # Plugins that tests of the gate need; the others of this environment only cost time.
-PLUGINS = ("pytest_cov", "hypothesispytest", "xdist", "timeout")
+PLUGINS = ("timeout",)
+"""Few, because each costs every session its start."""
+MANY = ("pytest_cov", "hypothesispytest", "xdist", "timeout")
 
 CORE = "def double(n):\n    return n\n"
 FIXED = "def double(n):\n    return n * 2\n"

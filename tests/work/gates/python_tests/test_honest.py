@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.work.gates.python_tests import suites
 from tests.work.gates.python_tests.suites import CORE, FIXED, Suite
 from truegreen.model import FindingOutcome, Level
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
+
+
+@pytest.fixture(autouse=True)
+def _many_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "PLUGINS", suites.MANY)
+
 
 MANY: dict[str, str | bytes] = {
     "core.py": CORE,

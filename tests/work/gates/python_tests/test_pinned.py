@@ -115,12 +115,20 @@ def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
 
 
 @pytest.mark.criterion("E12")
-def test_only_tests_of_the_agent_are_no_pass(tmp_path: Path):
+def test_where_there_were_no_tests_those_of_the_agent_are_worth_a1(tmp_path: Path):
     suite = Suite(tmp_path, {"core.py": CORE})
     found = suite.write({"core.py": FIXED, "test_own.py": OWN}).judge(protect=())
-    assert found.outcome is FAILED
-    assert "zero tests ran" in found.reason
-    assert "agent's own tests: 1 passed" in found.reason
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert found.evidence["doubt"] == "every test is the agent's own"
+    protected = suite.judge(protect=("test_*",))
+    assert protected.outcome is FAILED
+    assert "zero tests ran" in protected.reason
+
+
+def test_tests_of_the_agent_that_fail_are_red_where_there_were_none(tmp_path: Path):
+    suite = Suite(tmp_path, {"core.py": CORE})
+    broken = OWN + "\n\ndef test_broken():\n    assert False\n"
+    assert suite.write({"test_own.py": broken}).judge(protect=()).outcome is FAILED
 
 
 # --- files that could not be loaded
