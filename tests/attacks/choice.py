@@ -25,13 +25,10 @@ NUMBERED = (
 """On whoever decides."""
 
 MORE = (
-    *("skip-mark", "folder-link", "tests-package", "tox-ini", "ini-plugin", "ini-parent"),
-    *("conftest-everywhere", "pytest-plugins", "added-test", "existing-conftest"),
-    *("shadow-stdlib-many", "shadow-installed", "shadow-pytest", "shadow-flat"),
-    *("venv-pyc-outside", "venv-swap", "patch-pluggy", "patch-session", "patch-junit"),
-    *("code-swap", "skip-raise", "always-equal-int", "thread-exit", "exec-away", "tests-away"),
-    *("forge-at-exit", "control-nice", "control-spec", "control-mount", "control-canary"),
-    *("canary-calm", "fresh-empty", "git-ignore", "links-out"),
+    *("skip-mark", "folder-link", "ini-plugin", "pytest-plugins", "added-test"),
+    *("existing-conftest", "shadow-installed", "venv-swap", "patch-session", "skip-raise"),
+    *("always-equal-int", "exec-away", "forge-at-exit", "control-spec", "control-mount"),
+    *("control-canary", "canary-calm", "fresh-empty", "git-ignore", "links-out"),
 )
 
 GENERATED = (
@@ -53,9 +50,7 @@ PLAINLY = frozenset(CHOSEN[::4])
 """Given as `--gate "pytest -q"`; the others as a gate of kind pytest."""
 
 TWINS = (
-    *("edit-expect", "del-tests", "test-link", "pyproject-co", "pytest-ini", "tox-ini"),
-    *("conftest-root", "conftest-everywhere", "existing-conftest", "shadow-stdlib-many"),
-    *("usercustomize", "venv-plugin", "venv-pth-outside", "pyc-stale", "gate-exit0"),
-    *("makefile-edit", "npm-script", "osexit-print", "git-hooks", "git-moved", "git-submodule"),
-    *("bg-editor", "status-file", "own-terms", "ci-off", "links-out", "env-file"),
+    *("edit-expect", "test-link", "pyproject-co", "conftest-root", "existing-conftest"),
+    *("shadow-stdlib-many", "usercustomize", "venv-plugin", "pyc-stale", "gate-exit0"),
+    *("makefile-edit", "npm-script", "osexit-print", "git-moved", "bg-editor", "own-terms"),
 )
