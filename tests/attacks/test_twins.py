@@ -13,6 +13,7 @@ from tests.attacks.corpus import Attack
 from tests.attacks.everything import CORPUS, everything, find, shapes
 from tests.attacks.ground import Estate
 from tests.attacks.shapes import SHAPES
+from tests.conftest import missing
 
 NAMES = list(everything()) if os.environ.get("ATTACKS") == "full" else TWINS
 pytestmark = pytest.mark.timeout(180)
@@ -22,7 +23,7 @@ def played(estate: Estate, attack: Attack) -> drive.Told:
     """The twin on a ground of its own, by the strongest gate that its shape has."""
     shape = SHAPES[attack.shape]
     if shape.needs and shutil.which(shape.needs) is None:
-        pytest.skip(f"{shape.needs} is not installed")
+        missing(shape.needs)
     plain = not shape.pytest or attack.runner in drive.RUNNERS
     levels = ("A2",) if plain else ("A3",)
     return drive.run(estate.ground("honest", shape), attack, "twin", levels)

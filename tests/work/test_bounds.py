@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import missing
 from tests.work.running import launch, need_jail
 from truegreen.contract import Isolation
 from truegreen.work import machine, shim, watch
@@ -181,7 +182,7 @@ def test_the_last_of_a_disk_is_kept_whoever_fills_it(
     mount = f"mount -t tmpfs -o size=200m none {disk}"
     unshare = ["unshare", "-m", "sh", "-c"]
     if subprocess.run([*unshare, mount], capture_output=True, check=False).returncode:
-        pytest.skip("nothing can be mounted here")
+        missing("a mount of our own")
     script = f'{mount} && exec {sys.executable} -c "$0" {disk} {how} {isolation}'
     done = subprocess.run(
         [*unshare, script, SMALL_DISK], capture_output=True, text=True, check=False

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import missing
 from tests.work.gates.trees import Tree
 from truegreen.contract import Gate, GateKind
 from truegreen.facts import Finding
@@ -18,8 +19,21 @@ from truegreen.model import FindingOutcome, Level, Phase
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node here")
-needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo here")
+needs_node = pytest.mark.usefixtures("node")
+needs_cargo = pytest.mark.usefixtures("cargo")
+
+
+@pytest.fixture
+def node() -> None:
+    if shutil.which("node") is None:
+        missing("node")
+
+
+@pytest.fixture
+def cargo() -> None:
+    if shutil.which("cargo") is None:
+        missing("cargo")
+
 
 RUNNER = """\
 import os, sys, time

@@ -297,13 +297,15 @@ def test_without_a_jail_what_is_installed_from_the_tree_is_its_copy(tmp_path: Pa
 
 
 def test_without_a_jail_an_editable_install_leads_to_the_copy(monkeypatch: pytest.MonkeyPatch):
-    spec = {"place": "/work", "tree": "/copy", "own": ["/work/.venv"]}
+    spec = {"place": "/place", "tree": "/copy", "own": ["/place/.venv"]}
     finder = types.ModuleType("__editable___x_finder")
-    finder.__dict__["MAPPING"] = {"x": "/work/src/x", "y": "/else/y"}
+    finder.__dict__["MAPPING"] = {"x": "/place/src/x", "y": "/else/y"}
     monkeypatch.setitem(sys.modules, "__editable___x_finder", finder)
-    monkeypatch.setattr(sys, "path", ["/work", "/work/src", "/work/.venv/lib", "/workshop", "/lib"])
+    monkeypatch.setattr(
+        sys, "path", ["/place", "/place/src", "/place/.venv/lib", "/placemat", "/lib"]
+    )
     runner._moved(spec)
-    assert sys.path == ["/copy", "/copy/src", "/work/.venv/lib", "/workshop", "/lib"]
+    assert sys.path == ["/copy", "/copy/src", "/place/.venv/lib", "/placemat", "/lib"]
     assert finder.__dict__["MAPPING"] == {"x": "/copy/src/x", "y": "/else/y"}
 
 

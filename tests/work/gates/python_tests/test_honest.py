@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -304,7 +303,6 @@ def test_any_number(n):
 """
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("hypothesis"), reason="no hypothesis")
 def test_properties_are_heard(tmp_path: Path):
     suite = Suite(tmp_path, {"core.py": CORE, "test_core.py": HYPOTHESIS})
     found = suite.write({"core.py": FIXED}).judge(protect=("test_core.py",))
