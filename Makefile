@@ -14,7 +14,7 @@ export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check attacks clients jail bench criteria format lock clean
+.PHONY: help demo test check attacks clients jail runners bench criteria format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -24,11 +24,11 @@ demo: $(READY) ## set up, then watch scripted agents fail and be caught (about a
 	@echo "== demo: truegreen demo"
 	@$(BIN)/truegreen demo $(ARGS)
 
-test: $(READY) jail clients ## set up, then run all tests (ARGS="-k name" chooses)
+test: $(READY) jail runners clients ## set up, then run all tests (ARGS="-k name" chooses)
 	@echo "== tests"
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: $(READY) jail clients ## what CI runs: format, lint, types, layers, all tests
+check: $(READY) jail runners clients ## what CI runs: format, lint, types, layers, all tests
 	@echo "== format: ruff format --check"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint: ruff check"
@@ -56,11 +56,19 @@ jail: ## install bubblewrap where that needs no password
 	      { apt-get update -qq && apt-get install -qq -y bubblewrap >/dev/null; }; }; } || \
 	  echo "   install bubblewrap for the jail; tests that need it are skipped, and fail in CI"; }
 
+# Gates for other languages are tested with their own runners.
+runners: ## install node and cargo where that needs no password
+	@for program in node:nodejs cargo:cargo; do command -v $${program%:*} >/dev/null || { \
+	  echo "== $${program%:*}"; { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get install -qq -y $${program#*:} >/dev/null 2>&1 || \
+	      { apt-get update -qq && apt-get install -qq -y $${program#*:} >/dev/null; }; }; } || \
+	  echo "   install $${program%:*}; tests that need it are skipped, and fail in CI"; }; done
+
 bench: $(READY) ## run the benchmarks (ARGS="name ..." chooses)
 	@echo "== benchmarks"
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-criteria: $(READY) jail clients ## run all tests, then print which acceptance criteria they hold
+criteria: $(READY) jail runners clients ## run all tests, then print which acceptance criteria they hold
 	@echo "== criteria held by passing tests"
 	@$(BIN)/python -m pytest -q --criteria $(ARGS)
 
