@@ -26,7 +26,7 @@ from truegreen.contract import (
     Evaluator,
     Gate,
     GateKind,
-    Qa,
+    QaTerms,
     contract_digest,
     make_contract,
     read_contract,
@@ -53,7 +53,11 @@ GATES = st.builds(
 )
 SCORES = st.floats(0.01, 1)
 EVALUATORS = st.builds(
-    Evaluator, name=NAMES, model=st.just("m"), threshold=SCORES, rescue_threshold=st.just(1.0)
+    Evaluator,
+    name=NAMES.map(lambda name: f"judge-{name}"),
+    model=st.just("openai:m"),
+    threshold=SCORES,
+    rescue_threshold=st.just(1.0),
 )
 CONTRACTS = st.builds(
     Contract,
@@ -122,7 +126,7 @@ def test_the_order_of_what_has_no_order_does_not_count():
     assert contract_digest(one) == contract_digest(two)
     approvals = [("git push", "deploy"), ("deploy", "git push", "deploy")]
     assert len({contract_digest(Contract(title="t", approvals=each)) for each in approvals}) == 1
-    assert Qa(roles=("product", "coder", "coder")) == Qa()
+    assert QaTerms(roles=("product", "coder", "coder")) == QaTerms()
     whole: Any = 5
     assert contract_digest(Contract(title="t", caps=Caps(cost_usd=whole))) == contract_digest(
         Contract(title="t", caps=Caps(cost_usd=5.0))
@@ -149,8 +153,8 @@ CHANGES: dict[str, Any] = {
     "agent": "coder",
     "cwd": "/",
     "gates": (Gate(name="g", command=("x",)),),
-    "evaluators": (Evaluator(name="e", model="m"),),
-    "qa": Qa(roles=()),
+    "evaluators": (Evaluator(name="e", model="openai:m"),),
+    "qa": QaTerms(roles=()),
     "caps": Caps(turns=1),
     "budget": Budget(attempts=1),
     "rescue": (),
@@ -159,6 +163,9 @@ CHANGES: dict[str, Any] = {
     "claim_file": "x.json",
     "artifact_is_status": True,
     "approvals": ("git push",),
+    "approval_within": Duration(60_000_000),
+    "review_within": Duration(60_000_000),
+    "done_when": "all is well",
     "labels": ("l",),
     "priority": 1,
     "depends_on": ("tsk_1",),
@@ -211,7 +218,7 @@ def test_another_definition_is_another_agent(name):
         ({"writable": ("",)}, r"writable\[0\]: is empty"),
         ({"gates": (Gate(command=("x",)),)}, r"gates\[0\].name: "),
         ({"gates": (Gate(name="a", command=("x",)),) * 2}, r'gates\[1\].name: "a" is there twice'),
-        ({"evaluators": (Evaluator(name="a", model="m"),) * 2}, r"evaluators\[1\].name: "),
+        ({"evaluators": (Evaluator(name="a", model="openai:m"),) * 2}, r"evaluators\[1\].name: "),
     ],
 )
 def test_a_contract_made_in_python_is_checked_like_one_that_is_read(fields, message):
@@ -286,9 +293,9 @@ def test_a_gate_made_in_python_is_checked_like_one_that_is_read(fields, message)
     [
         ({"command": ("x", "\0")}, r"command\[1\]: contains a NUL byte"),
         ({"model": "\0"}, "model: contains a NUL byte"),
-        ({"model": "m", "band": 1.5}, "band: expected a number from 0"),
-        ({"model": "m", "band": float("nan")}, "band: "),
-        ({"model": "m", "timeout": 5}, "timeout: expected a Duration"),
+        ({"model": "openai:m", "band": 1.5}, "band: expected a number from 0"),
+        ({"model": "openai:m", "band": float("nan")}, "band: "),
+        ({"model": "openai:m", "timeout": 5}, "timeout: expected a Duration"),
     ],
 )
 def test_an_evaluator_made_in_python_is_checked_like_one_that_is_read(fields, message):
@@ -298,16 +305,16 @@ def test_an_evaluator_made_in_python_is_checked_like_one_that_is_read(fields, me
 
 def test_whose_work_is_reviewed_is_said_by_name():
     with pytest.raises(InvalidInput, match=r"^roles\[0\]: "):
-        Qa(roles=("Coder",))
+        QaTerms(roles=("Coder",))
     with pytest.raises(InvalidInput, match=r"^agent: "):
-        Qa(agent="A B")
-    assert Qa(roles=()).roles == ()
+        QaTerms(agent="A B")
+    assert QaTerms(roles=()).roles == ()
 
 
 def test_durations_may_be_written_as_text_in_python_too():
     text: Any = "1h30m"
     assert Gate(command=("x",), timeout=text).timeout == 5_400_000_000
-    assert Evaluator(model="m", timeout=text).timeout == 5_400_000_000
+    assert Evaluator(model="openai:m", timeout=text).timeout == 5_400_000_000
     caps = Caps(time=text, idle=text)
     assert (caps.time, caps.idle) == (5_400_000_000, 5_400_000_000)
     assert caps == Caps(time=Duration(5_400_000_000), idle=Duration(5_400_000_000))
@@ -323,16 +330,16 @@ def test_a_gate_is_careful_by_default():
 def test_a_rescue_never_needs_less_than_a_confirmation(threshold, rescue):
     if rescue < threshold:
         with pytest.raises(InvalidInput, match=r"rescue_threshold: .* is below threshold"):
-            Evaluator(model="m", threshold=threshold, rescue_threshold=rescue)
+            Evaluator(model="openai:m", threshold=threshold, rescue_threshold=rescue)
     else:
-        judge = Evaluator(model="m", threshold=threshold, rescue_threshold=rescue)
+        judge = Evaluator(model="openai:m", threshold=threshold, rescue_threshold=rescue)
         assert judge.rescue_at == rescue
-    assert Evaluator(model="m", threshold=threshold).rescue_at == threshold
+    assert Evaluator(model="openai:m", threshold=threshold).rescue_at == threshold
 
 
 @pytest.mark.criterion("F07")
 def test_the_rescue_threshold_of_the_file_is_held_too():
-    error = refused('[evaluators.e]\nmodel = "m"\nthreshold = 0.8\nrescue_threshold = 0.79')
+    error = refused('[evaluators.e]\nmodel = "openai:m"\nthreshold = 0.8\nrescue_threshold = 0.79')
     assert "evaluators.e.rescue_threshold: 0.79 is below threshold 0.8" in error.message
 
 
@@ -340,17 +347,59 @@ def test_the_rescue_threshold_of_the_file_is_held_too():
 @pytest.mark.parametrize("name", ["threshold", "rescue_threshold"])
 def test_a_threshold_that_lets_everything_or_nothing_pass_is_refused(name, score):
     with pytest.raises(InvalidInput, match=f"^{name}: "):
-        Evaluator(model="m", **{name: score})
+        Evaluator(model="openai:m", **{name: score})
 
 
 def test_the_default_threshold_is_070_and_a_judge_is_blind_and_binding():
-    judge = Evaluator(model="m")
+    judge = Evaluator(model="openai:m")
     assert (judge.threshold, judge.band, judge.blind, judge.shadow) == (0.70, 0.0, True, False)
 
 
-def test_an_evaluator_has_either_a_command_or_a_model():
-    with pytest.raises(InvalidInput, match="either a command or a model"):
-        Evaluator(model="m", command=("x",))
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "one of command, model and python"),
+        ({"model": "openai:m", "command": ("x",)}, "one of command, model and python"),
+        ({"python": "a:b", "command": ("x",)}, "one of command, model and python"),
+        ({"model": "gpt"}, "model: expected anthropic:NAME, openai:NAME; got 'gpt'"),
+        ({"model": "gemini:x"}, "model: expected anthropic:NAME, openai:NAME"),
+        ({"model": "openai: "}, "model: expected"),
+        ({"model": "openai:m", "base_url": "ftp://x"}, "base_url: expected an address"),
+        ({"command": ("x",), "base_url": "http://x"}, "base_url: only a model uses it"),
+        ({"command": ("x",), "key_env": "KEY"}, "key_env: only a model uses it"),
+        ({"python": "judges"}, "python: expected MODULE:FUNCTION"),
+        ({"command": ("x",), "pass_env": ("A B",)}, r"pass_env\[0\]"),
+        ({"command": ("x",), "cost_usd": 0}, "cost_usd: expected a number from 0.01"),
+        ({"command": ("x",), "tokens": 0}, "tokens: expected"),
+        ({"command": ("x",), "uncertain": "pass"}, "uncertain: "),
+        ({"command": ("x",), "dimensions": ("A B",)}, r"dimensions\[0\]"),
+    ],
+)
+def test_an_evaluator_that_could_not_be_asked_is_refused(given, said):
+    with pytest.raises(InvalidInput, match=said):
+        Evaluator(name="e", **given)
+
+
+@pytest.mark.criterion("F16", "O09")
+def test_nobody_is_asked_about_their_own_work():
+    judge = Evaluator(name="e", command=("claude", "-p"))
+    with pytest.raises(InvalidInput, match=r'evaluators\[0\]: "e" is the agent itself'):
+        Contract(title="t", command=("claude", "-p"), evaluators=(judge,))
+    assert Contract(title="t", command=("claude", "-p", "x"), evaluators=(judge,))
+    with pytest.raises(InvalidInput, match='a gate is called "e" too'):
+        Contract(title="t", gates=(Gate(name="e", command=("x",)),), evaluators=(judge,))
+
+
+@pytest.mark.criterion("J03", "O09")
+def test_nobody_reviews_their_own_work_under_another_name():
+    text = '[agents.a]\ncommand = ["x"]\n[agents.b]\ncommand = ["x"]\n[qa]\nagent = "b"\n'
+    file = read_toml(text, "x")
+    with pytest.raises(InvalidInput, match='qa.agent: "b" is the agent itself'):
+        file.contract(title="t", agent="a", role="coder")
+    assert file.contract(title="t", agent="a", role="ops").qa.agent == "b"
+    other = read_toml(text.replace('["x"]', '["y"]', 1), "x")
+    terms = other.contract(title="t", agent="a", role="coder")
+    assert terms.qa.definition == other.agents["b"]
 
 
 # --- policies

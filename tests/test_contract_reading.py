@@ -281,7 +281,10 @@ def test_an_unknown_key_like_no_other_lists_the_known_ones():
             "[defaults]\nmax_attempts = 2\nbudget = { attempts = 2 }",
             "defaults.max_attempts: is short for budget.attempts; set one of them",
         ),
-        ("[evaluators.e]", "evaluators.e.command: an evaluator has either a command or a model"),
+        (
+            "[evaluators.e]",
+            "evaluators.e.command: an evaluator has one of command, model and python",
+        ),
         ("[[notify]]", "notify[0].url: a notification has either a url or a webhook"),
         ('[[notify]]\nwebhook = "ftp://x"', "notify[0].webhook: expected an address"),
         ('[[notify]]\nurl = "slack"', "notify[0].url: expected an address"),

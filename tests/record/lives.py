@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truegreen.contract import Budget, Contract, Gate, GateKind, Qa
+from truegreen.contract import Budget, Contract, Gate, GateKind, QaTerms
 from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import (
     PARENT,
@@ -38,7 +38,7 @@ def contract(**terms: Any) -> Contract:
     terms.setdefault("title", "fix the parser")
     if "evaluators" not in terms:
         terms.setdefault("gates", (GATE,))
-    terms.setdefault("qa", Qa(roles=()))
+    terms.setdefault("qa", QaTerms(roles=()))
     return Contract(**terms)
 
 
@@ -124,7 +124,7 @@ def declared(ledger: Ledger, ticket: Ticket) -> Task:
 
 _TERMS: dict[TaskStatus, dict[str, Any]] = {
     S.AWAITING_APPROVAL: {"mode": Mode.ASSISTED},
-    S.PENDING_QA: {"role": "coder", "qa": Qa(roles=("coder",))},
+    S.PENDING_QA: {"role": "coder", "qa": QaTerms(roles=("coder",))},
     S.FAILED: {"budget": Budget(attempts=1)},
 }
 _OUTCOMES = {

@@ -75,6 +75,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         {"sealed_at": 1},
         {"rescued": 1},
         {"overridden": 1},
+        {"falsified": 1},
         {"verdict": "'passed'"},
         {"cell": "'true_green'"},
         {"acceptance": "'{}'"},
@@ -138,7 +139,18 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ledger.review(waiting.id, accept=True, actor=OPERATOR, reason="fine")
     overridden = ledger.retry(waiting.id, actor=OPERATOR, reason="again")
     assert overridden.overridden
-    return [noted(rescued, rescued=0), noted(overridden, overridden=0)]
+    assert overridden.falsified
+    attacks = {"rescued": rescued, "overridden": overridden, "falsified": overridden}
+    return [noted(task, **{badge: 0}) for badge, task in attacks.items()]
+
+
+@attack("tasks_kept", "a verdict that is overturned is called false")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task, _ = brought(ledger, S.SUCCEEDED)
+    reopened = {"status": "'queued'", "revision": "revision + 1", "settled_at": "NULL"}
+    reopened |= {"verdict": "'unknown'", "cell": "NULL", "acceptance": "NULL"}
+    opening = event(task, "reopen", (S.SUCCEEDED, S.QUEUED))
+    return [[opening, written(task, **reopened)]]
 
 
 @attack("tasks_kept", "revisions go up one by one")
@@ -180,6 +192,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         {"run_status": "'exited'"},
         {"rescued": 1},
         {"overridden": 1},
+        {"falsified": 1},
         {"sealed_at": 1},
         {"fence": "fence + 1"},
         {"acceptance": "'{}'"},

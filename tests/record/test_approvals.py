@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.record.lives import OPERATOR, S, agent_of, brought, declared, ended, opened, started
-from truegreen.contract import Contract, Qa
+from truegreen.contract import Contract, QaTerms
 from truegreen.errors import (
     Forbidden,
     IllegalMove,
@@ -48,7 +48,7 @@ def last(ledger: Ledger, task: str) -> Event:
 def test_every_mode_is_kept_and_the_default_is_autonomous(ledger: Ledger) -> None:
     for mode in Mode:
         assert opened(ledger, mode=mode).mode is mode
-    plain = Contract(title="t", qa=Qa(roles=()))
+    plain = Contract(title="t", qa=QaTerms(roles=()))
     assert ledger.open(plain, actor=OPERATOR).mode is Mode.AUTONOMOUS
 
 

@@ -20,7 +20,7 @@ from tests.record.lives import (
     opened,
     started,
 )
-from truegreen.contract import Qa
+from truegreen.contract import QaTerms
 from truegreen.errors import (
     Forbidden,
     IllegalMove,
@@ -361,7 +361,7 @@ def test_a_lead_ends_its_own_tree_only(ledger: Ledger) -> None:
 
 
 def test_terminating_takes_the_review_along(ledger: Ledger) -> None:
-    ticket = started(ledger, role="coder", qa=Qa(roles=("coder",)))
+    ticket = started(ledger, role="coder", qa=QaTerms(roles=("coder",)))
     declared(ledger, ticket)
     task = judged(ledger, ticket, Outcome.PASSED)
     qa = next(t for t in ledger.page().tasks if t.qa_of_key == task.key)

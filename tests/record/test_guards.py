@@ -162,6 +162,7 @@ def test_a_wrong_word_is_refused_by_the_table_itself_when_no_trigger_is_there(
         ("exit_detail", "'finished'"),
         ("rescued", "2"),
         ("overridden", "2"),
+        ("falsified", "2"),
         ("fence", "-1"),
     ):
         refused = raw.tried(written(task, **{column: value}))
@@ -335,6 +336,8 @@ def test_with_its_event_every_edge_is_open_and_no_other(ledger: Ledger, raw: Raw
             more = fitting(target)
             if (source, target) == (S.QUEUED, S.RUNNING):
                 more["fence"] = "fence + 1"
+            if source is S.SUCCEEDED:
+                more["falsified"] = "1"
             said = raw.tried(
                 event(task, move, (source, target), level="'warn'"),
                 written(task, status=f"'{target}'", revision="revision + 1", **more),

@@ -21,7 +21,7 @@ from tests.record.lives import OPERATOR, S, agent_of, brought, contract, ended, 
 from tests.record.torture_model import EDGES, EXITS, SETTLED, ModelTask, No
 from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
-from truegreen.contract import Budget, Qa, contract_digest
+from truegreen.contract import Budget, QaTerms, contract_digest
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import SYSTEM, Actor, Ticket
 from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, Role
@@ -110,6 +110,7 @@ class History(RuleBasedStateMachine):
             assert (now.status, now.fence, now.sealed_at is not None, now.attempts) == (
                 *(model.status, model.fence, model.sealed, model.attempts),
             )
+            assert now.falsified is model.falsified
             assert [run.exit_detail or "" for run in story.runs] == [r.exit for r in model.runs]
         assert told[0] == told[1], "the two stores tell different stories"
 
@@ -349,7 +350,7 @@ def test_a_nightmare_with_a_restart_between_every_step_ends_where_it_should(
     book = Restless(store_url)
     task = book.step(
         lambda b: b.open(
-            contract(role="coder", qa=Qa(roles=("coder",)), budget=Budget(attempts=5)),
+            contract(role="coder", qa=QaTerms(roles=("coder",)), budget=Budget(attempts=5)),
             actor=OPERATOR,
         )
     ).id
@@ -398,6 +399,7 @@ def test_a_nightmare_with_a_restart_between_every_step_ends_where_it_should(
     refused("terminated", lambda b: b.end_run(fourth, ended(), claim=DONE))
     last = book.step(lambda b: b.task(task))
     assert (last.status, last.rescued, last.overridden) == (S.CANCELED, True, True)
+    assert last.falsified
     assert last.sealed_at is not None
     assert book.step(lambda b: b.terminate(task, actor=OPERATOR)).already_terminated
 

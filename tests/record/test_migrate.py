@@ -258,8 +258,10 @@ def test_maintenance_by_hand_is_no_wreck(store_url: str, raw: Raw):
 
 # -- versions -----------------------------------------------------------------------------------
 
+NEXT = migrate.migrations("sqlite")[-1].version + 1
 
-def further(monkeypatch: pytest.MonkeyPatch, *statements: str, version: int = 3) -> None:
+
+def further(monkeypatch: pytest.MonkeyPatch, *statements: str, version: int = NEXT) -> None:
     """Let the program know one migration more."""
     known = migrate.migrations
 
@@ -273,7 +275,11 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
     store = open_store(sqlite_url)
     with pytest.raises(SchemaMissing, match="truegreen migrate"):
         migrate.verify(store)
-    assert migrate.migrate(store) == ["applied 0001 record", "applied 0002 stop"]
+    assert migrate.migrate(store) == [
+        "applied 0001 record",
+        "applied 0002 stop",
+        "applied 0003 judgement",
+    ]
     migrate.verify(store)
     store.close()
 
@@ -332,7 +338,7 @@ def test_an_older_store_is_not_opened_and_is_brought_up_by_migrate(
         open_ledger(store_url)
     assert older.value.allowed == ("truegreen migrate",)
     store = open_store(store_url)
-    assert migrate.migrate(store) == ["applied 0003 more"]
+    assert migrate.migrate(store) == [f"applied {NEXT:04d} more"]
     store.close()
     ledger = open_ledger(store_url)
     assert ledger.task(task.id) == task
@@ -358,7 +364,7 @@ def test_a_migration_that_rebuilds_a_table_gets_every_trigger_back(
     ledger.close()
     further(monkeypatch, *rebuilt("claims"))
     store = open_store(sqlite_url)
-    assert migrate.migrate(store) == ["applied 0003 more"]
+    assert migrate.migrate(store) == [f"applied {NEXT:04d} more"]
     assert {"trigger claims_no_update", "trigger claims_no_delete"} <= set(store.objects())
     store.close()
     with raw_sql(sqlite_url) as raw:
@@ -396,7 +402,7 @@ def test_every_migration_ends_with_the_look_of_every_start(
     store = open_store(store_url)
     migrate.migrate(store)
     store.close()
-    assert [state.version for state in looked] == [2, 3]
+    assert [state.version for state in looked] == [NEXT - 1, NEXT]
     assert looked[-1].current
 
 

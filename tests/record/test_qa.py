@@ -22,7 +22,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
-from truegreen.contract import Budget, Qa, read_contract
+from truegreen.contract import Budget, QaTerms, read_contract
 from truegreen.errors import Forbidden, InvalidInput, KeyReused, Refused, Stale
 from truegreen.facts import Actor, Finding, Ticket
 from truegreen.model import (
@@ -47,7 +47,7 @@ PROOF = {"command": "pytest -q", "exit_code": 0}
 
 
 def coder(**terms: Any) -> dict[str, Any]:
-    return {"role": "coder", "qa": Qa(roles=("coder",), agent="reviewer"), **terms}
+    return {"role": "coder", "qa": QaTerms(roles=("coder",), agent="reviewer"), **terms}
 
 
 def reviews(ledger: Ledger, task: Task) -> list[Task]:
@@ -303,7 +303,7 @@ def test_a_qa_failure_sends_the_work_back_until_the_rounds_are_spent(ledger: Led
 
 @pytest.mark.criterion("J07")
 def test_qa_is_not_reviewed_and_fixes_are(ledger: Ledger) -> None:
-    every = Qa(roles=("coder", "qa"))
+    every = QaTerms(roles=("coder", "qa"))
     ticket = started(ledger, role="coder", qa=every)
     declared(ledger, ticket)
     task = judged(ledger, ticket, Outcome.PASSED)
@@ -406,7 +406,7 @@ def test_a_review_that_comes_too_late_changes_nothing(ledger: Ledger) -> None:
 
 def test_other_roles_are_not_chained(ledger: Ledger) -> None:
     for role, roles in (("writer", ("coder",)), ("", ("coder",)), ("coder", ())):
-        ticket = started(ledger, role=role, qa=Qa(roles=roles))
+        ticket = started(ledger, role=role, qa=QaTerms(roles=roles))
         declared(ledger, ticket)
         assert judged(ledger, ticket, Outcome.PASSED).status is S.SUCCEEDED
     assert len(ledger.page().tasks) == 3
@@ -415,7 +415,7 @@ def test_other_roles_are_not_chained(ledger: Ledger) -> None:
 @pytest.mark.criterion("J01")
 @pytest.mark.parametrize("role", ["coder", "product"])
 def test_by_default_coders_and_product_are_reviewed(ledger: Ledger, role: str) -> None:
-    ticket = started(ledger, role=role, qa=Qa())
+    ticket = started(ledger, role=role, qa=QaTerms())
     declared(ledger, ticket)
     assert judged(ledger, ticket, Outcome.PASSED).status is S.PENDING_QA
 

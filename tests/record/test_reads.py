@@ -22,7 +22,7 @@ from tests.record.lives import (
     opened,
     started,
 )
-from truegreen.contract import Budget, Qa
+from truegreen.contract import Budget, QaTerms
 from truegreen.errors import Ambiguous, InvalidInput, NotFound, Refused
 from truegreen.model import Cell, ExitDetail, ExitReason, Outcome, TaskStatus
 from truegreen.record.ledger import Filter, Ledger, open_ledger
@@ -84,7 +84,7 @@ def _crowd(ledger: Ledger, size: int) -> Crowd:
             goal=goal,
             role=dice.choice(ROLES),
             budget=Budget(attempts=dice.choice((1, 3))),
-            qa=Qa(roles=("writer",) if dice.random() < 0.2 else ()),
+            qa=QaTerms(roles=("writer",) if dice.random() < 0.2 else ()),
         )
         task = ledger.open(terms, actor=OPERATOR).id
         goals[task] = goal

@@ -19,7 +19,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
-from truegreen.contract import Qa
+from truegreen.contract import QaTerms
 from truegreen.errors import Forbidden, IllegalMove, NotRunning, Stale, Terminated
 from truegreen.facts import Ticket
 from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, TaskStatus
@@ -148,7 +148,7 @@ def test_a_second_look_does_not_rescue_a_run_without_a_sign_of_work(ledger: Ledg
 
 
 def test_a_second_look_does_not_lead_past_qa(ledger: Ledger) -> None:
-    ticket = started(ledger, role="coder", qa=Qa(roles=("coder",)))
+    ticket = started(ledger, role="coder", qa=QaTerms(roles=("coder",)))
     declared(ledger, ticket)
     assert judged(ledger, ticket, Outcome.INCONCLUSIVE).status is S.NEEDS_REVIEW
     assert judged(ledger, again(ledger, ticket.task), Outcome.PASSED).status is S.NEEDS_REVIEW

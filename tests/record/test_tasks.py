@@ -22,7 +22,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
-from truegreen.contract import Budget, Qa, contract_digest, read_contract
+from truegreen.contract import Budget, QaTerms, contract_digest, read_contract
 from truegreen.errors import (
     BudgetSpent,
     Forbidden,
@@ -77,7 +77,9 @@ def test_opening_writes_the_task_and_its_first_event(ledger: Ledger) -> None:
 
 
 def test_the_contract_is_frozen_whole(ledger: Ledger) -> None:
-    terms = contract(budget=Budget(attempts=5, deferrals=1, qa_rounds=4), qa=Qa(roles=("coder",)))
+    terms = contract(
+        budget=Budget(attempts=5, deferrals=1, qa_rounds=4), qa=QaTerms(roles=("coder",))
+    )
     task = ledger.open(terms, actor=OPERATOR)
     assert (task.attempts_max, task.deferrals_max, task.qa_rounds_max) == (5, 1, 4)
     assert read_contract(ledger.dossier(task.id).contract) == terms

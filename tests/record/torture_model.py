@@ -80,6 +80,7 @@ class ModelTask:
     status: str = "queued"
     fence: int = 0
     sealed: bool = False
+    falsified: bool = False
     attempts: int = 0
     deferrals: int = 0
     runs: list[ModelRun] = field(default_factory=list)
@@ -261,8 +262,7 @@ class ModelTask:
     def retry(self) -> None:
         status = self.status
         if status in EDGES["reopen"][0]:
-            self.move("reopen")
-            self.attempts = self.deferrals = 0
+            self.reopen()
             return
         self.move("retry")
         if status == "running":
@@ -270,6 +270,12 @@ class ModelTask:
             raise No("refused")  # it would leave a live run behind
         self.pay(status)
         self.lease = 0
+
+    def reopen(self) -> None:
+        """With a whole budget; green work that is reopened was not."""
+        self.falsified = self.falsified or self.status == "succeeded"
+        self.move("reopen")
+        self.attempts = self.deferrals = 0
 
     def pay(self, status: str) -> None:
         """An attempt, if one is left after it."""
@@ -282,6 +288,9 @@ class ModelTask:
         if accept and self.status in ("pending_eval", "failed_pending_eval"):
             raise No("refused")
         status = self.status
+        if status == "succeeded" and not accept:
+            self.reopen()
+            return
         self.move("accept")
         if accept:
             self.lease = 0

@@ -19,6 +19,8 @@ from truegreen.contract.file import (
     make_contract,
     read_toml,
 )
+from truegreen.contract.doers import AgentDefinition, Home
+from truegreen.contract.judges import Evaluator, Price, Qa, QaTerms, Unsure
 from truegreen.contract.reading import (
     Duration,
     canonical,
@@ -35,17 +37,13 @@ from truegreen.contract.reading import (
 from truegreen.contract.terms import (
     DEFAULT_RESCUE,
     DEFAULT_RETRY,
-    AgentDefinition,
     Before,
     Budget,
     Caps,
     Contract,
-    Evaluator,
     Gate,
     GateKind,
-    Home,
     Isolation,
-    Qa,
     Tampering,
     contract_digest,
     read_contract,
@@ -72,11 +70,14 @@ __all__ = [
     "Isolation",
     "Notify",
     "Overlap",
+    "Price",
     "Qa",
+    "QaTerms",
     "Repeat",
     "Routine",
     "Tampering",
     "Template",
+    "Unsure",
     "canonical",
     "checked",
     "checked_line",

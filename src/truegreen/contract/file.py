@@ -14,6 +14,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
+from truegreen.contract.doers import AgentDefinition, Name, Strict, Words
+from truegreen.contract.judges import COUNT, MONEY, Evaluator, Qa, QaTerms
 from truegreen.contract.reading import (
     DURATION_FORMS,
     PATH_BYTES,
@@ -32,24 +34,16 @@ from truegreen.contract.reading import (
 )
 from truegreen.contract.terms import (
     ATTEMPTS,
-    COUNT,
-    MONEY,
     PRIORITY,
     ROUNDS,
-    AgentDefinition,
     Before,
     Budget,
     Caps,
     Contract,
-    Evaluator,
     Gate,
     GateKind,
     Isolation,
-    Name,
-    Qa,
     RetryWord,
-    Strict,
-    Words,
 )
 from truegreen.errors import InvalidInput
 from truegreen.model import Cell, ExitDetail, Mode, TaskStatus
@@ -107,6 +101,8 @@ class Defaults(Strict, frozen=True, kw_only=True):
     retry: tuple[RetryWord, ...] | UnsetType = UNSET
     isolation: Isolation | UnsetType = UNSET
     approvals: tuple[str, ...] | UnsetType = UNSET
+    approval_within: Duration | UnsetType = UNSET
+    review_within: Duration | UnsetType = UNSET
     labels: tuple[Name, ...] | UnsetType = UNSET
     priority: Annotated[int, PRIORITY] | UnsetType = UNSET
 
@@ -120,6 +116,7 @@ class Template(Defaults, frozen=True, kw_only=True):
 
     title: str | UnsetType = UNSET
     goal: str | UnsetType = UNSET
+    done_when: str | UnsetType = UNSET
     command: Words | UnsetType = UNSET
     cwd: str | UnsetType = UNSET
     claim_file: str | UnsetType = UNSET
@@ -272,6 +269,7 @@ def make_contract(
     task: str = "",
     *,
     extra_gates: tuple[Gate, ...] = (),
+    extra_judges: tuple[Evaluator, ...] = (),
     protect: tuple[str, ...] = (),
     before: Before | None = None,
     **options: object,
@@ -279,8 +277,8 @@ def make_contract(
     """The contract of a template (or of none) under the defaults, with options laid over it.
 
     `options` are keys of a template, as TOML or a command line would say them; None is as good as
-    not given. `extra_gates` come on top of the gates that are named; `protect` and `before` hold
-    for all of them.
+    not given. `extra_gates` and `extra_judges` come on top of those that are named; `protect` and
+    `before` hold for all gates.
     """
     layers = [file.defaults, _template(file, task), _options(file, options)]
     said: dict[str, Any] = {}
@@ -290,9 +288,12 @@ def make_contract(
         "caps": Caps(**_merged(given(layer.caps) for layer in layers)),
         "budget": Budget(**_merged(map(_budget, layers))),
         "gates": (*(file.gates[name] for name in said.get("gates", ())), *extra_gates),
-        "evaluators": tuple(file.evaluators[name] for name in said.get("evaluators", ())),
+        "evaluators": (
+            *(file.evaluators[name] for name in said.get("evaluators", ())),
+            *extra_judges,
+        ),
         "title": said["title"] if "title" in said else task or _title(said),
-        "qa": file.qa,
+        "qa": _qa(file),
     }
     said["gates"] = tuple(_tightened(gate, protect, before) for gate in said["gates"])
     if said.get("artifact_is_status") and not said["gates"]:
@@ -304,6 +305,14 @@ def make_contract(
 
 def _tightened(gate: Gate, protect: tuple[str, ...], before: Before | None) -> Gate:
     return replace(gate, protect=(*gate.protect, *protect), before=before or gate.before)
+
+
+def _qa(file: ConfigFile) -> QaTerms:
+    """Who reviews, with the whole definition; an agent goes before an evaluator of that name."""
+    name = file.qa.agent
+    definition = file.agents.get(name)
+    judge = None if definition else file.evaluators.get(name)
+    return QaTerms(roles=file.qa.roles, agent=name, definition=definition, evaluator=judge)
 
 
 def _artifact(claim_file: str) -> Gate:

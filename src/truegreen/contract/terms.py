@@ -10,12 +10,13 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
+from truegreen.contract.doers import AgentDefinition, Doer, Globs, Name, Strict, Words
+from truegreen.contract.judges import COUNT, MONEY, Evaluator, QaTerms
 from truegreen.contract.reading import (
     ARGUMENT_BYTES,
-    NAME,
     PATH_BYTES,
     TEXT_BYTES,
     Duration,
@@ -41,16 +42,8 @@ from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitR
 
 ATTEMPTS = Meta(ge=1, le=100, description="how many attempts a task has; the last failure is final")
 ROUNDS = Meta(ge=0, le=100, description="how often, at most")
-COUNT = Meta(ge=1, le=10**12, description="at most so many")
-MONEY = Meta(ge=0.01, le=1_000_000, description="US dollars, at most")
-SCORE = Meta(ge=0.01, le=1, description="a score from 0 to 1")
-SHARE = Meta(ge=0.0, le=1, description="a width on the scale of scores")
 PRIORITY = Meta(ge=-100, le=100, description="higher goes first")
 HTTP_STATUS = Meta(ge=100, le=599, description="the expected HTTP status")
-
-Name = Annotated[str, Meta(description="a name", extra_json_schema={"pattern": f"^{NAME}$"})]
-Words = Annotated[tuple[str, ...], Meta(description="a program and its arguments; no shell")]
-Globs = Annotated[tuple[str, ...], Meta(description="paths or globs in the workspace")]
 
 NEVER_RETRIED = (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
 DEFAULT_RESCUE = tuple(sorted(RESCUABLE))
@@ -104,17 +97,6 @@ class Isolation(StrEnum):
     JAIL = "jail"
     REAPER = "reaper"
     NONE = "none"
-
-
-class Home(StrEnum):
-    """Whose home directory an agent sees."""
-
-    SHARED = "shared"
-    PRIVATE = "private"
-
-
-class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all edge types share: frozen, by keyword, and unknown keys are refused."""
 
 
 class GateUse(Strict, frozen=True, kw_only=True):
@@ -208,53 +190,6 @@ _GATE_KEYS = {key for use in GATE_USES.values() for key in (*use.needs, *use.may
 _GATE_DEFAULTS = dict(zip(Gate.__struct_fields__, Gate.__struct_defaults__, strict=True))
 
 
-class Evaluator(Strict, frozen=True, kw_only=True):
-    """An independent judge: may lower a verdict or rescue a missing claim, never outvote a gate."""
-
-    name: Name = ""
-    command: Words = ()
-    model: str = ""
-    threshold: Annotated[float, SCORE] = 0.70
-    rescue_threshold: Annotated[float, SCORE] | None = None
-    band: Annotated[float, SHARE] = 0.0
-    shadow: bool = False
-    blind: bool = True
-    required: bool = True
-    goal_check: bool = False
-    timeout: Duration = field(default_factory=lambda: minutes(10))
-
-    def __post_init__(self) -> None:
-        checked_command(self.command, "command")
-        checked(self.model, "model", PATH_BYTES)
-        if bool(self.command) == bool(self.model):
-            raise refusal("command", "an evaluator has either a command or a model")
-        checked_number(self.threshold, "threshold", SCORE)
-        checked_number(self.rescue_at, "rescue_threshold", SCORE)
-        checked_number(self.band, "band", SHARE)
-        if self.rescue_at < self.threshold:
-            problem = (
-                f"{self.rescue_at} is below threshold {self.threshold}; a rescue needs no less"
-            )
-            raise refusal("rescue_threshold", problem)
-        force_setattr(self, "timeout", duration_field(self.timeout, "timeout"))
-
-    @property
-    def rescue_at(self) -> float:
-        """The score that a rescue needs."""
-        return self.threshold if self.rescue_threshold is None else self.rescue_threshold
-
-
-class Qa(Strict, frozen=True, kw_only=True):
-    """Whose work another agent reviews, and who reviews it."""
-
-    roles: tuple[Name, ...] = ("coder", "product")
-    agent: str = ""
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "roles", checked_names(self.roles, "roles"))
-        checked_optional_name(self.agent, "agent")
-
-
 class Caps(Strict, frozen=True, kw_only=True):
     """Where the host stops a task, over all its runs. There is no way to say «unlimited»."""
 
@@ -288,49 +223,19 @@ class Budget(Strict, frozen=True, kw_only=True):
             checked_number(getattr(self, what), what, ROUNDS)
 
 
-class Doer(Strict, frozen=True, kw_only=True):
-    """The program, how to resume it, and what it may reach."""
-
-    adapter: Name = "command"
-    command: Words = ()
-    resume: Words = ()
-    home: Home = Home.SHARED
-    writable: Globs = ()
-    network: bool = True
-    pass_env: tuple[str, ...] = ()
-    connectors: tuple[Name, ...] = ()
-
-    def __post_init__(self) -> None:
-        checked_name(self.adapter, "adapter")
-        checked_command(self.command, "command")
-        checked_command(self.resume, "resume")
-        checked_word(self.home, "home", Home)
-        checked_paths(self.writable, "writable")
-        for n, name in enumerate(self.pass_env):
-            checked_variable(name, f"pass_env[{n}]")
-        force_setattr(self, "connectors", checked_names(self.connectors, "connectors"))
-
-
-class AgentDefinition(Doer, frozen=True, kw_only=True):
-    """Who does a run; a conversation with it can outlive the run."""
-
-    def definition_digest(self) -> str:
-        """The identity of the definition; another word in it is another agent."""
-        return digest_of(canonical(self))
-
-
 class Contract(Doer, frozen=True, kw_only=True):
     """All that a task is frozen with when it is created."""
 
     title: str
     goal: str = ""
+    done_when: str = ""
     role: str = ""
     mode: Mode = Mode.AUTONOMOUS
     agent: str = ""
     cwd: str = ""
     gates: tuple[Gate, ...] = ()
     evaluators: tuple[Evaluator, ...] = ()
-    qa: Qa = Qa()
+    qa: QaTerms = QaTerms()
     caps: Caps = field(default_factory=Caps)
     budget: Budget = Budget()
     rescue: tuple[ExitDetail, ...] = DEFAULT_RESCUE
@@ -339,6 +244,8 @@ class Contract(Doer, frozen=True, kw_only=True):
     claim_file: str | None = None
     artifact_is_status: bool = False
     approvals: tuple[str, ...] = ()
+    approval_within: Duration = field(default_factory=lambda: minutes(24 * 60))
+    review_within: Duration | None = None
     labels: tuple[Name, ...] = ()
     priority: Annotated[int, PRIORITY] = 0
     depends_on: tuple[Name, ...] = ()
@@ -347,6 +254,7 @@ class Contract(Doer, frozen=True, kw_only=True):
         Doer.__post_init__(self)
         checked_line(self.title, "title")
         checked(self.goal, "goal", TEXT_BYTES)
+        checked(self.done_when, "done_when", TEXT_BYTES)
         checked(self.cwd, "cwd", PATH_BYTES)
         checked(self.claim_file or "", "claim_file", PATH_BYTES)
         checked_optional_name(self.role, "role")
@@ -356,6 +264,7 @@ class Contract(Doer, frozen=True, kw_only=True):
         checked_number(self.priority, "priority", PRIORITY)
         _check_unique(self.gates, "gates")
         _check_unique(self.evaluators, "evaluators")
+        self._check_independent()
         for n, action in enumerate(self.approvals):
             checked_line(action, f"approvals[{n}]")
         force_setattr(self, "approvals", tuple(sorted(set(self.approvals))))
@@ -363,6 +272,24 @@ class Contract(Doer, frozen=True, kw_only=True):
         force_setattr(self, "depends_on", checked_names(self.depends_on, "depends_on"))
         force_setattr(self, "rescue", rescue_policy(self.rescue))
         force_setattr(self, "retry", retry_policy(self.retry))
+        within = duration_field(self.approval_within, "approval_within")
+        force_setattr(self, "approval_within", within)
+        if self.review_within is not None:
+            late = duration_field(self.review_within, "review_within")
+            force_setattr(self, "review_within", late)
+
+    def _check_independent(self) -> None:
+        """Nobody judges their own work, under whatever name."""
+        names = {gate.name for gate in self.gates}
+        for n, judge in enumerate(self.evaluators):
+            if judge.name in names:
+                raise refusal(f"evaluators[{n}].name", f'a gate is called "{judge.name}" too')
+            if judge.command and judge.command == self.command:
+                raise refusal(f"evaluators[{n}]", f'"{judge.name}" is the agent itself')
+        reviewer = self.qa.definition if self.role in self.qa.roles else None
+        if reviewer and reviewer.definition_digest() == self.definition().definition_digest():
+            problem = f'"{self.qa.agent}" is the agent itself: give the reviewer another definition'
+            raise refusal("qa.agent", problem)
 
     def text(self) -> str:
         """The canonical JSON: the same contract is the same bytes in every process."""

@@ -132,6 +132,7 @@ def badges(task: Task) -> list[str]:
     worn = {
         "rescued": task.rescued,
         "overridden": task.overridden,
+        "falsified": task.falsified,
         "unverified": task.cell is Cell.UNVERIFIED,
         "terminated": task.sealed_at is not None,
     }

@@ -49,7 +49,7 @@ def history(store: Store) -> list[Ailment]:
     """Walk every chain: the hashes hold, and the events lead to the rows."""
     ailments: list[Ailment] = []
     for task, events in _chains(store):
-        ailments += _walk(task, events)
+        ailments += walk(task, events)
     return ailments
 
 
@@ -62,7 +62,8 @@ class _Line(NamedTuple):
     fence: int = 0
 
 
-def _walk(task: Task | None, events: list[Event]) -> list[Ailment]:
+def walk(task: Task | None, events: list[Event]) -> list[Ailment]:
+    """What is wrong with one chain: hashes that don't fit, or events that lead elsewhere."""
     name = task.id if task else "the house"
     ailments = []
     line = _Line()

@@ -49,6 +49,7 @@ _TASKS = (
                 "illegal_move",
                 "NEW.status <> 'queued' OR NEW.revision <> 1 OR NEW.exit_reason IS NOT NULL"
                 " OR NEW.sealed_at IS NOT NULL OR NEW.rescued <> 0 OR NEW.overridden <> 0"
+                " OR NEW.falsified <> 0"
                 " OR NEW.verdict <> 'unknown' OR NEW.cell IS NOT NULL"
                 " OR NEW.acceptance IS NOT NULL",
                 "a task begins queued, without an exit, a verdict, a seal or a badge",
@@ -83,7 +84,8 @@ _TASKS = (
             ),
             Rule(
                 "forbidden",
-                "NEW.rescued < OLD.rescued OR NEW.overridden < OLD.overridden",
+                "NEW.rescued < OLD.rescued OR NEW.overridden < OLD.overridden"
+                " OR NEW.falsified < OLD.falsified",
                 "a badge stays for ever",
             ),
             Rule(
@@ -109,6 +111,7 @@ _TASKS = (
                 + ")) OR "
                 + _changed(
                     *("mode", "run_status", "verdict", "cell", "silent", "rescued", "overridden"),
+                    "falsified",
                     *("sealed_at", "settled_at", "fence", "head", "attempt", "acceptance"),
                     *("attempts", "attempts_max", "deferrals", "deferrals_max", "qa_rounds"),
                     *("qa_rounds_max", "agent_key"),
@@ -124,6 +127,11 @@ _TASKS = (
                 f" (e.to_status IS NULL OR e.actor = '{DATABASE_ACTOR}')) OR"
                 " (e.from_status = OLD.status AND e.to_status = NEW.status)))",
                 "a status changes only with its event",
+            ),
+            Rule(
+                "forbidden",
+                "OLD.status = 'succeeded' AND NEW.status <> 'succeeded' AND NEW.falsified = 0",
+                "a verdict that is overturned is called false",
             ),
         ),
     ),

@@ -61,6 +61,7 @@ class Task(Record, frozen=True, array_like=True):
     cell: Cell | None
     rescued: bool
     overridden: bool
+    falsified: bool
     sealed_at: int | None
     fence: int
     revision: int

@@ -12,14 +12,14 @@ from truegreen.record.ledger.endings import Endings, Termination
 from truegreen.record.ledger.inbox import Inbox
 from truegreen.record.ledger.leases import Leases, Overdue
 from truegreen.record.ledger.reads import Dossier, Filter, Page, Reads, Told
+from truegreen.record.ledger.reviews import Reviews
 from truegreen.record.ledger.runs import Start
-from truegreen.record.ledger.verdicts import Verdicts
 from truegreen.record.store import Store, open_store
 
 __all__ = ["Dossier", "Filter", "Ledger", "Overdue", "Page", "Start", "Termination", "open_ledger"]
 
 
-class Ledger(Verdicts, Leases, Approvals, Endings, Agents, Inbox, Reads):
+class Ledger(Reviews, Leases, Approvals, Endings, Agents, Inbox, Reads):
     """What is true, and the only way to change it."""
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:

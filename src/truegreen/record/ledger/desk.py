@@ -59,10 +59,20 @@ _TRIES = 6
 _TASK_FIELDS, _RUN_FIELDS = len(Task.__struct_fields__), len(Run.__struct_fields__)
 _CARRIED = (
     *("mode", "exit_reason", "exit_detail", "run_status", "verdict", "cell", "rescued"),
-    *("overridden", "sealed_at", "attempt", "attempts", "attempts_max", "deferrals", "qa_rounds"),
+    *(
+        "overridden",
+        "falsified",
+        "sealed_at",
+        "attempt",
+        "attempts",
+        "attempts_max",
+        "deferrals",
+        "qa_rounds",
+    ),
     *("not_before", "agent_key", "acceptance", "settled_at"),
 )
 """What a write about a task keeps unless it says otherwise."""
+_BADGES = ("rescued", "overridden", "falsified")
 _NOWHERE = (None, None)
 _NEEDS_SOMEBODY = {
     Move.PAUSE: "awaiting_approval",
@@ -325,7 +335,7 @@ class Desk:
             return tx.hit("note_task", **guard)
         values = {field: getattr(task, field) for field in _CARRIED}
         values.update(changes)
-        values["rescued"], values["overridden"] = int(values["rescued"]), int(values["overridden"])
+        values.update({badge: int(values[badge]) for badge in _BADGES})
         values["silent"] = int(values["cell"] is Cell.SILENT_FAILURE)
         return tx.hit(
             "write_task", **values, **guard, to_status=target or task.status, to_fence=fence

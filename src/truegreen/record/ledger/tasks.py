@@ -137,7 +137,7 @@ class Tasks(Desk):
             decide(task.status, wanted, sealed=task.sealed_at is not None)
             if task.status is TaskStatus.RUNNING:
                 raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
-            changes = _reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
+            changes = reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
             if wanted is Move.RETRY:
                 changes |= self._left(tx, task)
             data: dict[str, Any] = {
@@ -174,8 +174,11 @@ def _same(first: Task, contract: Contract) -> Task:
     return first
 
 
-def _reset(task: Task, more: int) -> dict[str, Any]:
-    """A reopened task starts with a whole budget and without an outcome; badges stay."""
+def reset(task: Task, more: int = 0) -> dict[str, Any]:
+    """A reopened task starts with a whole budget and without an outcome; badges stay.
+
+    Who reopens proven work says that its verdict was wrong.
+    """
     return {
         "attempts": 0,
         "deferrals": 0,
@@ -184,6 +187,7 @@ def _reset(task: Task, more: int) -> dict[str, Any]:
         "verdict": Outcome.UNKNOWN,
         "cell": None,
         "acceptance": None,
+        "falsified": task.falsified or task.status is TaskStatus.SUCCEEDED,
     }
 
 

@@ -1,4 +1,4 @@
-"""Verbs about what was found: findings, the verdict, the QA chain, a person's review.
+"""Verbs about what was found: findings, the verdict, and what a QA review says.
 
 The record takes nobody's word for green: `judge` looks at the findings itself, and refuses a pass
 that they don't carry.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from truegreen.contract import Contract, checked, read_contract
-from truegreen.errors import Forbidden, InvalidInput, NotFound, Refused, Stale
+from truegreen.contract import checked
+from truegreen.errors import Forbidden, InvalidInput, Refused, Stale
 from truegreen.facts import SYSTEM, Actor, Finding, Ticket, Verdict
 from truegreen.model import (
     ExitDetail,
@@ -26,27 +26,25 @@ from truegreen.model import (
     cell_of,
 )
 from truegreen.record.ids import new_id
+from truegreen.record.ledger.chains import Chains
 from truegreen.record.ledger.desk import (
     Entry,
     Work,
 )
-from truegreen.record.ledger.endings import Endings
 from truegreen.record.ledger.inputs import REASON_LIMIT, WORD_LIMIT, as_json, to_json, typed
-from truegreen.record.ledger.tasks import Tasks
 from truegreen.record.ledger.terms import budget_of, charged
-from truegreen.record.lifecycle import Judged, Step, after_rejection, after_verdict, decide
-from truegreen.record.rows import Agent, FindingRow, Task, read
+from truegreen.record.lifecycle import Judged, Step, after_verdict, decide
+from truegreen.record.rows import FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
 
 EVIDENCE_LIMIT = 262144
 _MOST_FINDINGS = 1000
-_UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
-_JUDGED = (*_UNDER_CHECK, TaskStatus.NEEDS_REVIEW)
+UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
+_JUDGED = (*UNDER_CHECK, TaskStatus.NEEDS_REVIEW)
 _CONCLUSIONS = (Move.ACCEPT, Move.CHAIN, Move.REVIEW, Move.RETRY, Move.FAIL, Move.BLOCK)
-QA_ROLE = "qa"
 
 
-class Verdicts(Tasks, Endings):
+class Verdicts(Chains):
     """From findings to an outcome."""
 
     def record(
@@ -128,7 +126,7 @@ class Verdicts(Tasks, Endings):
                 _check_carried(work, found, verdict)
             elif verdict.outcome is not Outcome.FAILED:
                 _check_no_red(found, verdict.digest)
-            judged = _judged(work, found)
+            judged = judged_of(work, found)
             step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
             entry = Entry(actor, reason, run=ticket.run, key=key)
             if step.move is Move.REVIEW and work.task.status is TaskStatus.NEEDS_REVIEW:
@@ -192,34 +190,6 @@ class Verdicts(Tasks, Endings):
 
     # -- QA by another agent --------------------------------------------------------------------
 
-    def _chain(self, tx: Tx, task: Task, actor: Actor) -> str:
-        """Open the QA review of a task, in the transaction that moves it to pending_qa."""
-        self._call_off(tx, task, Entry(actor, "another round of QA begins"))
-        original = read_contract(self._contract(tx, task))
-        review = Contract(
-            title=f"QA Review: {original.title}"[:500],
-            goal=original.goal,
-            role=QA_ROLE,
-            mode=original.mode,
-            agent=original.qa.agent,
-            cwd=original.cwd,
-            budget=original.budget,
-            caps=original.caps,
-        )
-        return self._open(tx, review, Entry(actor), parent_key=task.key, qa_of_key=task.key)[0]
-
-    def _call_off(self, tx: Tx, task: Task, entry: Entry) -> None:
-        """A review that nobody waits for any more is canceled."""
-        for review in self._reviews(tx, task):
-            self._end(tx, review, Move.CANCEL, entry)
-
-    @staticmethod
-    def _contract(tx: Tx, task: Task) -> str:
-        row = tx.one("task", id=task.id)
-        if row is None:
-            raise NotFound(f"no task {task.id}")
-        return str(row[-1])
-
     def record_qa(self, ticket: Ticket, finding: Finding, *, actor: Actor = SYSTEM) -> Task:
         """A QA agent's verdict about the task that it reviewed; `ticket` is the QA run's own."""
         self._may(actor, "find")
@@ -243,96 +213,13 @@ class Verdicts(Tasks, Endings):
             if verdict.outcome is Outcome.PASSED:
                 _check_carried(work, found, verdict)
             step = after_verdict(
-                verdict.outcome, _judged(work, found), work.policy, budget_of(work.task)
+                verdict.outcome, judged_of(work, found), work.policy, budget_of(work.task)
             )
             entry = Entry(actor, finding.reason, run=work.run.id)
             hit = self._conclude(tx, work, step, verdict, entry, found)
             return lambda: read(Task, hit.row)
 
         return self._witnessed("record_qa", actor, ticket, act, finding)
-
-    @staticmethod
-    def _check_not_awaited(tx: Tx, task: Task) -> None:
-        """A QA review whose verdict is still waited for has not done what it is there for."""
-        if task.qa_of_key is None:
-            return
-        row = tx.one("task_locked_by_key", key=task.qa_of_key)
-        if row and read(Task, row).status is TaskStatus.PENDING_QA:
-            raise Refused(f"{task.id} gave no QA verdict; the task that it reviews still waits")
-
-    @staticmethod
-    def _check_reviewer(tx: Tx, review: Work, work: Work) -> None:
-        """Who worked at a task, in whichever attempt or under whichever name, is no reviewer."""
-        row = tx.one("agent_by_key", key=review.run.agent_key)
-        if row is None and work.run.agent_key is None:
-            return
-        if row is None:
-            raise Forbidden("the QA run names no agent; it could be the author's own")
-        reviewer = read(Agent, row)
-        for each in tx.all("agents_of_task", key=work.task.key):
-            author = read(Agent, each)
-            if author.key == reviewer.key or author.session == reviewer.session is not None:
-                raise Forbidden(f"the QA agent must not be the author ({author.id})")
-
-    # -- people ---------------------------------------------------------------------------------
-
-    def review(
-        self,
-        task_id: str,
-        *,
-        accept: bool,
-        actor: Actor,
-        reason: str,
-        digest: str | None = None,
-        key: str | None = None,
-    ) -> Task:
-        """A person decides what checks could not; bound to the digest that they looked at."""
-        self._may(actor, "review")
-        reason = self._needed(reason, actor)
-
-        def act(tx: Tx) -> Callable[[], Task]:
-            task = self._task(tx, task_id)
-            answers = (Move.ACCEPT,) if accept else (Move.RETRY, Move.FAIL, Move.BLOCK)
-            if self._done_before(tx, key, answers, task_id):
-                return lambda: task
-            if accept and task.status in _UNDER_CHECK:
-                raise Refused(f"{task.id} is under check; wait for the verdict (or reject it)")
-            decide(task.status, Move.ACCEPT, sealed=task.sealed_at is not None)
-            work = self._work(tx, "latest_locked", key=task.key)
-            if digest is not None and digest != work.run.digest:
-                message = f"the work moved on: you looked at {digest}, it is {work.run.digest}"
-                raise Stale(message, stale="digest", current=work.run.digest)
-            outcome = FindingOutcome.PASSED if accept else FindingOutcome.FAILED
-            self._find(tx, work, _opinion(work, outcome, reason, actor))
-            found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
-            entry = Entry(actor, reason, run=work.run.id, key=key)
-            hit = self._reviewed(tx, work, entry, found, accept=accept)
-            return lambda: read(Task, hit.row)
-
-        return self._do(act)
-
-    def _reviewed(
-        self, tx: Tx, work: Work, entry: Entry, found: list[FindingRow], *, accept: bool
-    ) -> Hit:
-        verdict = Verdict(
-            outcome=Outcome.PASSED if accept else Outcome.FAILED,
-            reason=f"{entry.actor}: {entry.reason}"[:REASON_LIMIT],
-            digest=work.run.digest,
-            contract_digest=work.task.contract_digest,
-            level=work.run.level or Level.A1,
-        )
-        self._nobody_needed(tx, work.task, verdict.reason)
-        self._call_off(
-            tx, work.task, Entry(entry.actor, f"{work.task.id} was reviewed by a person")
-        )
-        if not accept:
-            step = after_rejection(_judged(work, found), work.policy, budget_of(work.task))
-            return self._conclude(tx, work, step, verdict, entry, found)
-        against = any(f.outcome is FindingOutcome.FAILED and f.binding for f in found)
-        skipped_qa = work.policy.chained
-        overridden = work.task.overridden or against or skipped_qa
-        step = Step(Move.ACCEPT)
-        return self._conclude(tx, work, step, verdict, entry, found, overridden=overridden)
 
 
 def _check_fresh(work: Work, given: Finding | Verdict) -> None:
@@ -424,7 +311,8 @@ def _reached(finding: FindingRow, threshold: float | None) -> bool:
     return finding.outcome is FindingOutcome.PASSED and scored
 
 
-def _judged(work: Work, found: list[FindingRow]) -> Judged:
+def judged_of(work: Work, found: list[FindingRow]) -> Judged:
+    """What a conclusion is about."""
     before, after = work.run.base_digest, work.run.digest
     changed = bool(before and after) and before != after
     red_before = any(
@@ -464,17 +352,4 @@ def _qa_verdict(work: Work, finding: Finding) -> Verdict:
         digest=work.run.digest,
         contract_digest=work.task.contract_digest,
         level=work.run.level or finding.level,
-    )
-
-
-def _opinion(work: Work, outcome: FindingOutcome, reason: str, actor: Actor) -> Finding:
-    return Finding(
-        check="review",
-        kind="person",
-        outcome=outcome,
-        reason=reason,
-        digest=work.run.digest,
-        contract_digest=work.task.contract_digest,
-        judge=str(actor),
-        phase=Phase.REVIEW,
     )

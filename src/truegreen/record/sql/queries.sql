@@ -61,8 +61,8 @@ UPDATE tasks SET revision = :revision + 1, head = :to_head, updated_at = :now
 -- The only statement that moves a task. It names the status, fence and revision it comes from.
 UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
     exit_detail = :exit_detail, run_status = :run_status, verdict = :verdict, cell = :cell,
-    silent = :silent, rescued = :rescued, overridden = :overridden, sealed_at = :sealed_at, fence = :to_fence,
-    revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
+    silent = :silent, rescued = :rescued, overridden = :overridden, falsified = :falsified,
+    sealed_at = :sealed_at, fence = :to_fence, revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
     attempts_max = :attempts_max, deferrals = :deferrals, qa_rounds = :qa_rounds,
     not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance,
     updated_at = :now, settled_at = :settled_at

@@ -1,0 +1,106 @@
+"""What people decide: a review of what checks could not decide, bound to what was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from truegreen.errors import Refused, Stale
+from truegreen.facts import Actor, Finding, Verdict
+from truegreen.model import FindingOutcome, Level, Move, Outcome, Phase, TaskStatus
+from truegreen.record.ledger.desk import Entry, Work
+from truegreen.record.ledger.inputs import REASON_LIMIT
+from truegreen.record.ledger.tasks import reset
+from truegreen.record.ledger.terms import budget_of
+from truegreen.record.ledger.verdicts import UNDER_CHECK, Verdicts, judged_of
+from truegreen.record.lifecycle import Step, after_rejection, decide
+from truegreen.record.rows import FindingRow, Task, read
+from truegreen.record.store import Hit, Tx
+
+_REJECTIONS = (Move.RETRY, Move.FAIL, Move.BLOCK, Move.REOPEN)
+
+
+class Reviews(Verdicts):
+    """A person's word, which overrides nothing without leaving a badge."""
+
+    def review(
+        self,
+        task_id: str,
+        *,
+        accept: bool,
+        actor: Actor,
+        reason: str,
+        digest: str | None = None,
+        key: str | None = None,
+    ) -> Task:
+        """A person decides what checks could not; bound to the digest that they looked at."""
+        self._may(actor, "review")
+        reason = self._needed(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            task = self._task(tx, task_id)
+            answers = (Move.ACCEPT,) if accept else _REJECTIONS
+            if self._done_before(tx, key, answers, task_id):
+                return lambda: task
+            if accept and task.status in UNDER_CHECK:
+                raise Refused(f"{task.id} is under check; wait for the verdict (or reject it)")
+            overturns = not accept and task.status is TaskStatus.SUCCEEDED
+            move = Move.REOPEN if overturns else Move.ACCEPT
+            decide(task.status, move, sealed=task.sealed_at is not None)
+            work = self._work(tx, "latest_locked", key=task.key)
+            if digest is not None and digest != work.run.digest:
+                message = f"the work moved on: you looked at {digest}, it is {work.run.digest}"
+                raise Stale(message, stale="digest", current=work.run.digest)
+            outcome = FindingOutcome.PASSED if accept else FindingOutcome.FAILED
+            self._find(tx, work, _opinion(work, outcome, reason, actor))
+            found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
+            entry = Entry(actor, reason, run=work.run.id, key=key)
+            if overturns:
+                hit = self._overturned(tx, work.task, entry)
+            else:
+                hit = self._reviewed(tx, work, entry, found, accept=accept)
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+    def _overturned(self, tx: Tx, task: Task, entry: Entry) -> Hit:
+        """Green work turned out wrong: its verdict stays as it was given, and is called false."""
+        data = {"acceptance": task.acceptance, "falsified": True}
+        return self._move(
+            tx, task, Move.REOPEN, entry._replace(data=data), not_before=0, **reset(task)
+        )
+
+    def _reviewed(
+        self, tx: Tx, work: Work, entry: Entry, found: list[FindingRow], *, accept: bool
+    ) -> Hit:
+        verdict = Verdict(
+            outcome=Outcome.PASSED if accept else Outcome.FAILED,
+            reason=f"{entry.actor}: {entry.reason}"[:REASON_LIMIT],
+            digest=work.run.digest,
+            contract_digest=work.task.contract_digest,
+            level=work.run.level or Level.A1,
+        )
+        self._nobody_needed(tx, work.task, verdict.reason)
+        self._call_off(
+            tx, work.task, Entry(entry.actor, f"{work.task.id} was reviewed by a person")
+        )
+        if not accept:
+            step = after_rejection(judged_of(work, found), work.policy, budget_of(work.task))
+            return self._conclude(tx, work, step, verdict, entry, found)
+        against = any(f.outcome is FindingOutcome.FAILED and f.binding for f in found)
+        skipped_qa = work.policy.chained
+        overridden = work.task.overridden or against or skipped_qa
+        step = Step(Move.ACCEPT)
+        return self._conclude(tx, work, step, verdict, entry, found, overridden=overridden)
+
+
+def _opinion(work: Work, outcome: FindingOutcome, reason: str, actor: Actor) -> Finding:
+    return Finding(
+        check="review",
+        kind="person",
+        outcome=outcome,
+        reason=reason,
+        digest=work.run.digest,
+        contract_digest=work.task.contract_digest,
+        judge=str(actor),
+        phase=Phase.REVIEW,
+    )
