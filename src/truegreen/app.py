@@ -10,6 +10,7 @@ from os import path as paths
 from typing import TYPE_CHECKING
 
 from truegreen.config import Config
+from truegreen.errors import Forbidden
 from truegreen.facts import Actor
 from truegreen.model import Role
 from truegreen.record.chain import Anchor
@@ -19,6 +20,8 @@ from truegreen.record.store import open_store
 if TYPE_CHECKING:
     from truegreen.supervisor.place import Place
 
+RUN_VARIABLE = "TRUEGREEN_RUN"
+FOR_AGENTS = ("done", "fail", "blocked", "noop", "checkpoint")
 _SQLITE = "sqlite://"
 
 
@@ -64,8 +67,8 @@ def place_of(config: Config) -> Place:
 
     file = store_file(config)
     store = [f"{file}{end}" for end in _NEIGHBOURS] if file else [anchor_path(config)]
-    hidden = (config.state_dir, *store)
-    return Place(config.state_dir, hidden, os.environ, _program(), held_of(config))
+    place = Place(config.state_dir, (), os.environ, _program(), held_of(config))
+    return place._replace(hidden=(config.state_dir, place.reviews, *store))
 
 
 def held_of(config: Config) -> str:
@@ -91,12 +94,32 @@ def is_missing(config: Config) -> bool:
 
 
 def operator() -> Actor:
-    """Whoever is logged in acts as an operator, under their own name."""
+    """Whoever is logged in acts as an operator, under their own name; nobody inside a run does."""
     import pwd  # noqa: PLC0415 - only commands that write need a name
 
+    run = os.environ.get(RUN_VARIABLE)
+    if run:
+        raise _inside(run)
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
         name = f"uid-{uid}"
     return Actor(Role.OPERATOR, name)
+
+
+def check_outside(ledger: Ledger) -> None:
+    """Refuse a process of a live run also where it has dropped its environment."""
+    live = [left.run for left in ledger.owned("")]
+    if not live:
+        return
+    from truegreen.work.tree import own_tag  # noqa: PLC0415 - only while something runs
+
+    run = own_tag(live)
+    if run:
+        raise _inside(run)
+
+
+def _inside(run: str) -> Forbidden:
+    message = f"this is inside {run}: an agent can declare and ask, and never act for a person"
+    return Forbidden(message, allowed=FOR_AGENTS, run=run)

@@ -69,6 +69,7 @@ class Evaluator(Strict, frozen=True, kw_only=True):
     python: str = ""
     base_url: str = ""
     key_env: str = ""
+    at: str = ""
     instructions: str = ""
     dimensions: tuple[Name, ...] = ()
     threshold: Annotated[float, SCORE] = 0.70
@@ -111,7 +112,7 @@ class Evaluator(Strict, frozen=True, kw_only=True):
 
     def _check_kind(self) -> None:
         checked_command(self.command, "command")
-        for what in ("model", "python", "base_url"):
+        for what in ("model", "python", "base_url", "at"):
             checked(getattr(self, what), what, PATH_BYTES)
         kinds = [what for what in ("command", "model", "python") if getattr(self, what)]
         if len(kinds) != 1:

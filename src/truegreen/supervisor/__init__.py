@@ -7,6 +7,7 @@ whatever happened is written down before anything follows from it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import msgspec
@@ -17,11 +18,13 @@ from truegreen.facts import SYSTEM, Ticket
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
-from truegreen.supervisor.attempt import Attempt, Prepared, prepare
+from truegreen.supervisor.attempt import Attempt
 from truegreen.supervisor.ground import FACT
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.place import Place
+from truegreen.supervisor.prepared import Prepared, prepare
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
 from truegreen.supervisor.recovery import break_off, failure, tidy
 from truegreen.supervisor.watch import Watch
 
@@ -51,15 +54,43 @@ class Supervisor:
         """Attempt a task until it is settled, waits for somebody, or is put off."""
         tidy(self._place)
         self._check_dependencies(task_id)
+        self._ledger.expire_reviews()
+        self._ledger.reconcile()
         task = self._ledger.task(task_id)
+        if task.status is TaskStatus.PENDING_QA:
+            task = self._through_qa(task)
+            if task.status is not TaskStatus.QUEUED:
+                return task
         if task.status is not TaskStatus.QUEUED:
             message = f"task {task.id} is not queued (status: {task.status})"
             raise NotRunning(message, status=task.status)
         while self._due(task):
             task = self.attempt(task_id)
+            if task.status is TaskStatus.PENDING_QA:
+                task = self._through_qa(task)
             if task.status is not TaskStatus.QUEUED:
                 break
         return task
+
+    def _through_qa(self, task: Task) -> Task:
+        """Carry the review of a task out, too; what it says decides where the task goes."""
+        waiting = [r for r in self._ledger.reviews_of(task.id) if r.status is TaskStatus.QUEUED]
+        for review in waiting:
+            self._watch.phase("qa", review.title)
+            if not self._has_reviewer(review.id):
+                words = f"{task.id} waits for QA, and no reviewer is set: [qa] agent = …"
+                self._watch.warn(words)
+                continue
+            while self._due(review):
+                review = self.attempt(review.id)  # noqa: PLW2901 - the same review, later
+                if review.status is not TaskStatus.QUEUED:
+                    break
+        self._ledger.reconcile()
+        return self._ledger.task(task.id)
+
+    def _has_reviewer(self, review_id: str) -> bool:
+        terms = read_contract(self._ledger.dossier(review_id).contract)
+        return bool(terms.command or terms.evaluators)
 
     def _check_dependencies(self, task_id: str) -> None:
         """A task waits until those that it depends on have succeeded."""
@@ -83,24 +114,53 @@ class Supervisor:
         dossier = self._ledger.dossier(task_id)
         contract = read_contract(dossier.contract)
         self._watch.attempt(dossier.task, contract)
+        if dossier.task.qa_of_key is not None:
+            return self._review(dossier, contract)
         try:
             prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
         for other in self._neighbours(prepared):
             self._watch.warn(f"{other} works in {prepared.ground.top} too: each is judged by both")
-        ticket = self._reserve(dossier, contract, prepared)
+        ticket = self._reserve(dossier, self._doer(contract, prepared), start_of(prepared))
+
+        def work(pulse: Pulse) -> Task:
+            rooms = (self._ledger, self._place, self._watch)
+            return Attempt(*rooms, prepared, ticket, pulse).carry_out()
+
+        return self._held(ticket, work)
+
+    @staticmethod
+    def _doer(contract: Contract, prepared: Prepared) -> tuple[str, str]:
+        name = contract.agent or prepared.adapter.name
+        return name, contract.definition().definition_digest()
+
+    def _review(self, dossier: Dossier, contract: Contract) -> Task:
+        """One run of a QA review, by an agent or by an evaluator."""
+        rooms = (self._ledger, self._place, self._watch)
+        case = case_of(self._ledger, self._place, dossier, contract)
+        who = reviewer_of(contract)
+        if contract.evaluators:
+            asked = self._reserve(dossier, who, Start(holder_name(), LEASE_SECONDS))
+            return self._held(asked, lambda pulse: judged_review(*rooms, case, asked, pulse))
+        with prepared_review(self._place, case, self._watch) as prepared:
+            ticket = self._reserve(dossier, who, start_of(prepared))
+            return self._held(
+                ticket, lambda pulse: Review(case, *rooms, prepared, ticket, pulse).carry_out()
+            )
+
+    def _held(self, ticket: Ticket, work: Callable[[Pulse], Task]) -> Task:
+        """Do the work of a run under its lease; what breaks is written down."""
         self._pulse = Pulse(self._ledger, ticket)
         with ExitStack() as stack:
             stack.callback(self._forget, self._pulse)
             if self.stopped:
                 self._pulse.ask()
-            attempt = Attempt(self._ledger, self._place, self._watch, prepared, ticket, self._pulse)
             try:
-                return attempt.carry_out()
+                return work(self._pulse)
             except (TruegreenError, OSError) as error:
                 break_off(self._ledger, ticket, error)
-                return self._ledger.task(task_id)
+                return self._ledger.task(ticket.task)
 
     def _neighbours(self, prepared: Prepared) -> list[str]:
         """Tasks that other supervisors carry out in the same work tree right now."""
@@ -115,23 +175,23 @@ class Supervisor:
         self._pulse = None
         pulse.close()
 
-    def _reserve(self, dossier: Dossier, contract: Contract, prepared: Prepared) -> Ticket:
-        agent = self._ledger.register_agent(
-            contract.agent or prepared.adapter.name,
-            contract.definition().definition_digest(),
-            actor=SYSTEM,
-        )
-        start = Start(
-            holder_name(),
-            LEASE_SECONDS,
-            agent.id,
-            prepared.isolation,
-            prepared.base.digest,
-            {"adapter": prepared.adapter.name, FACT: msgspec.to_builtins(prepared.ground)},
-        )
-        return self._ledger.start(dossier.task.id, start)
+    def _reserve(self, dossier: Dossier, who: tuple[str, str], start: Start) -> Ticket:
+        agent = self._ledger.register_agent(*who, actor=SYSTEM)
+        return self._ledger.start(dossier.task.id, start._replace(agent=agent.id))
 
     def _misfit(self, dossier: Dossier, error: TruegreenError) -> Task:
         """What can't even be prepared fails once, with its reason."""
         ticket = self._ledger.start(dossier.task.id, Start(holder_name(), LEASE_SECONDS))
         return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))
+
+
+def start_of(prepared: Prepared) -> Start:
+    """What a run begins with: its lease, its isolation and the ground that it stands on."""
+    return Start(
+        holder_name(),
+        LEASE_SECONDS,
+        None,
+        prepared.isolation,
+        prepared.base.digest,
+        {"adapter": prepared.adapter.name, FACT: msgspec.to_builtins(prepared.ground)},
+    )

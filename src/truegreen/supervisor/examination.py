@@ -9,52 +9,38 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import path as paths
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from truegreen.contract import Contract, Isolation
 from truegreen.errors import Refused
-from truegreen.facts import Claim, Exit, Finding, Ticket, Verdict
+from truegreen.facts import Finding, Ticket, Verdict
 from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Task
-from truegreen.supervisor.ground import Ground
 from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.judging import Panel, consult
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.claims import CONFIRMED, CONTRADICTED, UNVERIFIABLE, checked_statements
+from truegreen.work.claims import (
+    CONFIRMED,
+    CONTRADICTED,
+    UNVERIFIABLE,
+    checked_statements,
+    left_of,
+    statements_in,
+)
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.gates.rooms import Site, remove
 from truegreen.work.jail import choose
 from truegreen.work.toolchain.keeping import checked
-from truegreen.work.workspace import Snapshot, Workspace
 
 CLAIM = "claim"
 """The name of the finding about what the agent said."""
-
-
-class Subject(NamedTuple):
-    """What is examined, and by which terms."""
-
-    contract: Contract
-    contract_digest: str
-    workspace: Workspace
-    base: Snapshot
-    left: Snapshot
-    ground: Ground
-    ended: Exit
-    judged: str
-    claim: Claim | None = None
-    rejected: str = ""
-    unconfirmed: bool = False
-    """Nobody can know that nothing of the agent lives on."""
-    baseline: tuple[Finding, ...] = ()
-    earlier: tuple[Finding, ...] = ()
-    """What was found about earlier runs of the task."""
 
 
 @contextmanager
@@ -121,6 +107,10 @@ def examine(
             charge=charge,
             told=watch.found,
         )
+    if subject.contract.evaluators:
+        watch.phase("judges", ", ".join(judge.name for judge in subject.contract.evaluators))
+        with Panel(place, subject, ticket.run, pulse.word) as panel:
+            found += consult(panel, subject, found, charge=charge, told=watch.found)
     if subject.rejected:
         found.append(_worthless(subject))
     verdict = concluded(subject, found)
@@ -157,10 +147,13 @@ def _worthless(subject: Subject) -> Finding:
 
 def _audit(subject: Subject, found: list[Finding]) -> list[Finding]:
     """What the agent said beside what was observed. It is told, and decides nothing."""
-    if subject.claim is None or not subject.claim.statements:
+    stated = statements_in(subject.claim) if subject.claim else ()
+    if subject.claim is None or not stated:
         return []
-    changes = subject.workspace.changes(subject.base, subject.left)
-    said = checked_statements(subject.claim.statements, found, changes, subject.left.commit)
+    workspace, base, left = subject.workspace, subject.base, subject.left
+    folder, extra = subject.ground.folder, subject.claim.extra
+    known = left_of(workspace, base, left, stated, folder=folder, extra=extra)
+    said = checked_statements(stated, found, workspace.changes(base, left), left=known)
     counts = {word: sum(each.outcome == word for each in said) for word in _AUDITED}
     outcome = FindingOutcome.PASSED
     if counts[UNVERIFIABLE]:

@@ -50,6 +50,11 @@ class Place(NamedTuple):
         """What gates said about trees before an agent came."""
         return paths.join(self.state_dir, "baselines")
 
+    @property
+    def reviews(self) -> str:
+        """Where QA agents get their copies: beside the state, for nobody works inside of it."""
+        return f"{self.state_dir.rstrip('/')}-reviews"
+
     def make_rooms(self, run: str, owner: str) -> str:
         """The folder for a run's rooms; it says whose it is."""
         folder = paths.join(self.rooms, run)

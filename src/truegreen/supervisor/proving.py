@@ -18,10 +18,11 @@ from truegreen.contract import Before, Contract, Gate, contract_digest
 from truegreen.errors import NotFound
 from truegreen.facts import Exit, Finding
 from truegreen.model import EndedBy, ExitDetail, ExitReason, FindingOutcome, Level, RunStatus
-from truegreen.supervisor.examination import Subject, site_of
+from truegreen.supervisor.examination import site_of
 from truegreen.supervisor.ground import first_ground
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.second_look import scratch
+from truegreen.supervisor.subject import Subject
 from truegreen.work import verify
 from truegreen.work.gates.rooms import Site, check_files
 from truegreen.work.weighing import compared, has_baseline, levelled

@@ -23,7 +23,6 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
 from truegreen.supervisor.examination import (
     CLAIM,
-    Subject,
     concluded,
     examine,
     findings_of,
@@ -33,6 +32,7 @@ from truegreen.supervisor.ground import ground_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 
@@ -49,9 +49,12 @@ def look_again(
 ) -> Look | None:
     """Run a task's gates again on what its latest run left; None where that settled the task."""
     dossier = ledger.dossier(task_id)
-    subject, run = _subject_of(place, dossier)
+    if dossier.task.qa_of_key is not None:
+        raise Refused(f"{task_id} is a QA review: what it says is its own; try it again with retry")
+    run = latest(dossier)
+    subject = subject_of(place, dossier, run)
     if dossier.task.status is not TaskStatus.NEEDS_REVIEW:
-        return _told(place, watch, subject, run)
+        return look_at(place, watch, subject, run)
     ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=LEASE_SECONDS)
     pulse = Pulse(ledger, ticket)
     pulse.run_ended()
@@ -62,7 +65,8 @@ def look_again(
     return None
 
 
-def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
+def look_at(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
+    """Run the gates on a subject and say what they found; nothing is written down."""
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
     with scratch(place) as folder:
         own = place._replace(state_dir=folder)
@@ -73,10 +77,16 @@ def _told(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
     return Look(concluded(subject, found), found)
 
 
-def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
+def latest(dossier: Dossier) -> Run:
+    """The latest run of a task, if it has ended."""
     run = dossier.runs[-1] if dossier.runs else None
     if run is None or run.exit_reason is None:
         raise Refused(f"{dossier.task.id} has left nothing to check yet ({dossier.task.status})")
+    return run
+
+
+def subject_of(place: Place, dossier: Dossier, run: Run) -> Subject:
+    """What one run of a task left, with the terms that it is checked by."""
     contract, ground = read_contract(dossier.contract), ground_of(dossier)
     if ground is None:
         raise Refused(f"{dossier.task.id} never got as far as an agent; there is nothing to check")
@@ -87,7 +97,7 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
     facts = msgspec.json.decode(run.facts)
     found = findings_of(dossier, run.key)
     rejected = [f.reason for f in found if f.check == CLAIM and f.binding]
-    subject = Subject(
+    return Subject(
         contract=ground.contract(contract),
         contract_digest=dossier.task.contract_digest,
         ground=ground,
@@ -99,8 +109,15 @@ def _subject_of(place: Place, dossier: Dossier) -> tuple[Subject, Run]:
         unconfirmed=bool(facts.get("unconfirmed")),
         rejected=rejected[-1] if rejected else "",
         earlier=tuple(row.finding() for row in dossier.findings),
+        author=_author(dossier, run),
     )
-    return subject, run
+
+
+def _author(dossier: Dossier, run: Run) -> Author:
+    """Who did a run, as the record knows."""
+    agent = next((each for each in dossier.agents if each.key == run.agent_key), None)
+    model = str(msgspec.json.decode(run.facts).get("model", ""))
+    return Author(agent.definition, agent.session or "", model) if agent else Author(model=model)
 
 
 def _exit_of(run: Run) -> Exit:

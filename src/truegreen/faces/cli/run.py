@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from truegreen.app import held_of, operator, place_of
 from truegreen.config import Config
-from truegreen.contract import Before, Contract, Gate, GateKind, Isolation, make_contract
+from truegreen.contract import (
+    Before,
+    Contract,
+    Evaluator,
+    Gate,
+    GateKind,
+    Isolation,
+    make_contract,
+)
 from truegreen.contract.reading import at
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.frame import F, Frame, Word, command, nearest
@@ -28,6 +36,7 @@ from truegreen.work.gates.junit import report_fault
 from truegreen.work.gates.python_tests.words import refusal
 from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import choose, find_program
+from truegreen.work.judges.spoken import judges_of
 from truegreen.work.process import spawn_detached
 from truegreen.work.workspace import Globs, top_of
 
@@ -51,11 +60,18 @@ _CONTRACT_OPTIONS = [
         metavar="fail|pass|any",
         help="What the gates must say about the tree before the agent; `fail` proves a fix.",
     ),
-    click.option("--evaluator", "evaluators", multiple=True, metavar="NAME", help="A judge."),
+    click.option(
+        "--evaluator",
+        "evaluators",
+        multiple=True,
+        metavar="NAME",
+        help="A judge that has to agree: an [evaluators] table, or a command. Several times.",
+    ),
     click.option("--task", "template", default="", metavar="NAME", help="A [tasks] template."),
     click.option("--agent", metavar="NAME", help="An [agents] table of truegreen.toml."),
     click.option("--title", metavar="T", help="What lists call it."),
     click.option("--goal", metavar="T", help="What is to be achieved; fills {goal}."),
+    click.option("--done-when", metavar="T", help="When it is achieved, for evaluators to judge."),
     click.option("--role", metavar="R", help="Whose work it is; some roles are reviewed by QA."),
     click.option(
         "--mode",
@@ -198,22 +214,59 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
         said["rescue"] = [] if said["rescue"] == "none" else said["rescue"].split(",")
     if "priority" in options and options["priority"] is not None:
         said["priority"] = options["priority"]
+    heard = [judge for judge in said.pop("evaluators", ()) if judge not in file.evaluators]
+    known = [judge for judge in options["evaluators"] if judge in file.evaluators]
+    if known:
+        said["evaluators"] = known
     said["cwd"] = _folder(said.get("cwd") or _template_cwd(config, template))
     more_env = said.pop("pass_env", ())
-    for name in ("evaluators", "depends_on"):
-        if name in said:
-            said[name] = list(said[name])
+    if "depends_on" in said:
+        said["depends_on"] = list(said["depends_on"])
     if not words and not template and not said.get("agent") and not file.defaults.agent:
         raise click.UsageError(_NOTHING)
+    gates = gates_of(spoken)
     contract = make_contract(
-        file, template, extra_gates=gates_of(spoken), protect=protect, before=before, **said
+        file,
+        template,
+        extra_gates=gates,
+        extra_judges=_spoken_judges(heard, [*file.gates, *(gate.name for gate in gates)], config),
+        protect=protect,
+        before=before,
+        **said,
     )
     if not contract.command:
         raise click.UsageError(_NOTHING)
     adapter_of(contract.adapter, contract.command)
     _check_gates(contract, config)
+    contract = _settled(contract, _settings_folder(config))
     gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
+
+
+def _spoken_judges(texts: list[str], taken: list[str], config: Config) -> tuple[Evaluator, ...]:
+    """Judges that are commands; a lone word that is no program was meant as a name."""
+    known = list(config.contents.evaluators)
+    for text in texts:
+        lone = " " not in text.strip() and "/" not in text
+        if lone and find_program(text, os.environ.get("PATH", "")) is None:
+            near = nearest(text, known)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise InvalidInput(f"no evaluator {text!r}{hint}", allowed=tuple(known))
+    return judges_of(texts, taken)
+
+
+def _settled(contract: Contract, here: str) -> Contract:
+    """The contract with the place that its judges' own files are looked for in."""
+    judges = tuple(judge if judge.at else replace(judge, at=here) for judge in contract.evaluators)
+    reviewer = contract.qa.evaluator
+    if reviewer and not reviewer.at:
+        qa = replace(contract.qa, evaluator=replace(reviewer, at=here))
+        return replace(contract, evaluators=judges, qa=qa)
+    return replace(contract, evaluators=judges)
+
+
+def _settings_folder(config: Config) -> str:
+    return os.path.dirname(os.path.abspath(config.file)) if config.file else os.getcwd()
 
 
 _NOTHING = "There is nothing to run: give a command after --, or --agent or --task NAME."
@@ -239,9 +292,8 @@ def keep_cases(gate: Gate, cwd: str, config: Config) -> Gate:
     """A gate with its held-out cases read and kept: what they say later does not count."""
     if gate.kind is not GateKind.HELD_OUT:
         return gate
-    here = os.path.dirname(os.path.abspath(config.file)) if config.file else os.getcwd()
     try:
-        return frozen(gate, here=here, top=top_of(cwd), kept=held_of(config))
+        return frozen(gate, here=_settings_folder(config), top=top_of(cwd), kept=held_of(config))
     except InvalidInput as error:
         raise at(f"gates.{gate.name}", error) from None
 

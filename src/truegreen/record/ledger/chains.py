@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from truegreen.contract import AgentDefinition, Contract, read_contract
 from truegreen.errors import Forbidden, NotFound, Refused
-from truegreen.facts import Actor
-from truegreen.model import Move, TaskStatus
+from truegreen.facts import SYSTEM, Actor
+from truegreen.model import Move, Note, Severity, TaskStatus
+from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.endings import Endings
 from truegreen.record.ledger.tasks import Tasks
@@ -13,16 +16,73 @@ from truegreen.record.rows import Agent, Task, read
 from truegreen.record.store import Tx
 
 QA_ROLE = "qa"
+_AT_ONCE = 1000
 
 
 class Chains(Tasks, Endings):
     """Opening reviews, calling them off, and who may not be the reviewer."""
+
+    def reviewed(self, review_id: str) -> str:
+        """The id of the task that a QA review is about."""
+        with self._store.snapshot() as tx:
+            row = tx.one("task", id=review_id)
+            above = read(Task, row[:-1]).qa_of_key if row else None
+            original = tx.one("task_by_key", key=above) if above is not None else None
+        if original is None:
+            raise NotFound(f"{review_id} is no QA review")
+        return read(Task, original).id
+
+    def unattended(self) -> list[Task]:
+        """Tasks that wait for QA while no review of theirs is open."""
+        with self._store.snapshot() as tx:
+            return [read(Task, row) for row in tx.all("qa_unattended", n=_AT_ONCE)]
+
+    def reconcile(self, *, actor: Actor = SYSTEM) -> list[Task]:
+        """Mend chains that broke: a missing review is opened, a dead one is flagged."""
+        self._may(actor, "supervise")
+        return [self._mended(task.id, actor) for task in self.unattended()]
+
+    def _mended(self, task_id: str, actor: Actor) -> Task:
+        def act(tx: Tx) -> Callable[[], Task]:
+            task = self._task(tx, task_id)
+            if task.status is not TaskStatus.PENDING_QA or self._reviews(tx, task):
+                return lambda: task
+            dead = [read(Task, row) for row in tx.all("answers_by_qa", key=task.key)]
+            if dead:
+                self._flag(tx, task, f"its QA review {dead[-1].id} is {dead[-1].status}", dead[-1])
+                return lambda: task
+            data = {"qa": self._chain(tx, task, actor)}
+            entry = Entry(actor, "its QA review was missing", data=data)
+            hit = self._note(tx, task, Note.FINDINGS, entry)
+            return lambda: read(Task, hit.row)
+
+        return self._do(act)
+
+    @staticmethod
+    def _flag(tx: Tx, task: Task, reason: str, review: Task | None = None) -> None:
+        """Nothing passes by waiting: somebody has to see to a QA that does not come."""
+        command = f"retry {review.id} --reason …" if review else f"show {task.id}"
+        tx.run(
+            "open_inbox_item",
+            id=new_id("inb", tx.now),
+            cause=f"qa:{task.id}",
+            cell="pending_qa",
+            severity=Severity.HIGH,
+            task_key=task.key,
+            run_key=None,
+            title=task.title,
+            reason=reason,
+            next=f"truegreen {command}",
+            now=tx.now,
+        )
 
     def _chain(self, tx: Tx, task: Task, actor: Actor) -> str:
         """Open the QA review of a task, in the transaction that moves it to pending_qa."""
         self._call_off(tx, task, Entry(actor, "another round of QA begins"))
         original = read_contract(self._contract(tx, task))
         review = _review_of(original)
+        if not (review.command or review.evaluators):
+            self._flag(tx, task, "it waits for QA, and no reviewer is set: [qa] agent = …")
         return self._open(tx, review, Entry(actor), parent_key=task.key, qa_of_key=task.key)[0]
 
     def _call_off(self, tx: Tx, task: Task, entry: Entry) -> None:

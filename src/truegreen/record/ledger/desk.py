@@ -81,6 +81,13 @@ _NEEDS_SOMEBODY = {
     Move.FAIL: "failed",
 }
 """Moves after which nothing goes on by itself, and what the inbox calls them without a cell."""
+_SUGGESTED = {
+    Move.PAUSE: "approve {}",
+    Move.BLOCK: "unblock {}",
+    Move.REVIEW: "review {} --accept|--reject --reason …",
+    Move.FAIL: "show {}",
+}
+"""The command that leads on; a failure is looked at first."""
 
 
 class Entry(NamedTuple):
@@ -403,7 +410,7 @@ class Desk:
             run_key=work.run.key,
             title=task.title,
             reason=reason,
-            next=f"truegreen show {task.id}",
+            next=f"truegreen {_SUGGESTED[move].format(task.id)}",
             now=tx.now,
         )
 

@@ -1,12 +1,18 @@
-"""What people decide: a review of what checks could not decide, bound to what was looked at."""
+"""What people decide: a review of what checks could not decide, bound to what was looked at.
+
+It overrules nothing without saying so: the event names the checks that were red and the QA that was
+not waited for, and the task wears a badge for ever.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from truegreen.errors import Refused, Stale
+from truegreen.errors import NotFound, Refused, Stale
 from truegreen.facts import Actor, Finding, Verdict
 from truegreen.model import FindingOutcome, Level, Move, Outcome, Phase, TaskStatus
+from truegreen.record.ledger.answers import weighed
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.inputs import REASON_LIMIT
 from truegreen.record.ledger.tasks import reset
@@ -86,11 +92,30 @@ class Reviews(Verdicts):
         if not accept:
             step = after_rejection(judged_of(work, found), work.policy, budget_of(work.task))
             return self._conclude(tx, work, step, verdict, entry, found)
-        against = any(f.outcome is FindingOutcome.FAILED and f.binding for f in found)
-        skipped_qa = work.policy.chained
-        overridden = work.task.overridden or against or skipped_qa
+        overruled = _overruled(work, found)
+        overridden = work.task.overridden or bool(overruled)
+        said = weighed(tx, work.task, entry._replace(data=overruled))
         step = Step(Move.ACCEPT)
-        return self._conclude(tx, work, step, verdict, entry, found, overridden=overridden)
+        return self._conclude(tx, work, step, verdict, said, found, overridden=overridden)
+
+    def reviews_of(self, task_id: str) -> list[Task]:
+        """The QA reviews of a task, oldest first."""
+        with self._store.snapshot() as tx:
+            row = tx.one("task", id=task_id)
+            if row is None:
+                raise NotFound(f"no task {task_id}")
+            return [read(Task, each) for each in tx.all("answers_by_qa", key=row[0])]
+
+
+def _overruled(work: Work, found: list[FindingRow]) -> dict[str, Any]:
+    """What a person's yes goes against: checks that were red, and QA that was not waited for."""
+    red = {
+        f.check_name
+        for f in found
+        if f.binding and f.outcome is FindingOutcome.FAILED and f.phase is not Phase.BASELINE
+    }
+    skipped = {"skipped_qa": True} if work.policy.chained else {}
+    return {**({"red": sorted(red)} if red else {}), **skipped}
 
 
 def _opinion(work: Work, outcome: FindingOutcome, reason: str, actor: Actor) -> Finding:

@@ -159,6 +159,7 @@ class Verdicts(Chains):
         outcome = _standing(verdict.outcome, step.move)
         cell = cell_of(run.status, reason, outcome)
         data: dict[str, Any] = {
+            **entry.data,
             "verdict": outcome,
             "level": verdict.level,
             "digest": verdict.digest,
@@ -323,7 +324,7 @@ def judged_of(work: Work, found: list[FindingRow]) -> Judged:
         work.task.status,
         work.run.exit_reason or ExitReason.UNKNOWN,
         work.run.exit_detail or ExitDetail.UNCLASSIFIED,
-        changed or red_before,
+        changed or red_before or work.task.qa_of_key is not None,
     )
 
 

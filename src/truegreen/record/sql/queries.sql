@@ -571,3 +571,31 @@ SELECT events.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
 SELECT runs.id, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
   LEFT JOIN leases ON leases.run_key = runs.key
   WHERE runs.exit_reason IS NULL AND leases.run_key IS NULL ORDER BY runs.task_key LIMIT 100;
+
+-- name: answers_question
+-- The event that brought a task where it waits for somebody.
+SELECT {event} FROM events WHERE events.task_key = :key AND events.to_status = :status
+  ORDER BY events.revision DESC LIMIT 1;
+
+-- name: answers_given
+-- How often somebody has said yes since an instant: approvals and acceptances.
+SELECT COUNT(*) FROM events WHERE actor = :actor AND at > :since AND event IN ('resume', 'accept');
+
+-- name: answers_by_qa
+-- The QA reviews of a task, oldest first.
+SELECT {task} FROM tasks WHERE tasks.qa_of_key = :key ORDER BY tasks.key;
+
+-- name: task_by_key
+-- One task by its key, looked at.
+SELECT {task} FROM tasks WHERE tasks.key = :key;
+
+-- name: qa_unattended
+-- Tasks that wait for a QA review which nobody carries on: none is open.
+SELECT {task} FROM tasks WHERE tasks.status = 'pending_qa' AND NOT EXISTS
+  (SELECT 1 FROM tasks r WHERE r.qa_of_key = tasks.key AND r.status NOT IN ({settled}))
+  ORDER BY tasks.key LIMIT :n;
+
+-- name: undecided
+-- Tasks that wait for a person's decision, with their terms.
+SELECT {task}, tasks.contract FROM tasks WHERE tasks.status = 'needs_review'
+  ORDER BY tasks.key LIMIT :n;

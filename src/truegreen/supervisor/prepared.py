@@ -1,0 +1,103 @@
+"""What is settled before a run is reserved: adapter, isolation, workspace, caps, earlier runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from truegreen.contract import Caps, Contract, Duration, Isolation
+from truegreen.facts import Exit, Finding, Usage
+from truegreen.record.ledger import Dossier
+from truegreen.supervisor.examination import findings_of
+from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.subject import Subject
+from truegreen.supervisor.watch import Watch
+from truegreen.work import verify
+from truegreen.work.agents import Adapter, adapter_of
+from truegreen.work.jail import choose
+from truegreen.work.workspace import Snapshot, Workspace
+
+
+class Prepared(NamedTuple):
+    """What is settled before a run is reserved."""
+
+    contract: Contract
+    contract_digest: str
+    adapter: Adapter
+    isolation: Isolation
+    ground: Ground
+    workspace: Workspace
+    base: Snapshot
+    caps: Caps
+    feedback: str
+    earlier: tuple[Finding, ...]
+    failures: int
+    deferrals: int
+    shown: tuple[str, ...] = ()
+    """What of the hidden the agent may see all the same."""
+
+    def subject(self, left: Snapshot, ended: Exit) -> Subject:
+        """What is examined of a run of this, and by which terms."""
+        return Subject(
+            contract=self.ground.contract(self.contract),
+            contract_digest=self.contract_digest,
+            ground=self.ground,
+            workspace=self.workspace,
+            base=self.base,
+            left=left,
+            ended=ended,
+            judged=self.adapter.name,
+            earlier=self.earlier,
+        )
+
+
+def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) -> Prepared:
+    """Choose the adapter and the isolation, and keep the workspace as the agent will find it."""
+    isolation = choose(contract.isolation)
+    adapter = adapter_of(contract.adapter, contract.command)
+    watch.phase("snapshot", contract.cwd)
+    ground = ground_of(dossier)
+    if ground:
+        workspace = ground.workspace(place)
+        base = ground.snapshot(workspace)
+    else:
+        ground, workspace, base = first_ground(place, contract, dossier.task.id, watch.phase)
+        for note in ground.tools.notes:
+            watch.warn(note)
+        for glob in uncovered(contract, workspace, base):
+            watch.warn(f"--protect {glob}: nothing of that name is there now")
+    return Prepared(
+        contract=contract,
+        contract_digest=dossier.task.contract_digest,
+        adapter=adapter,
+        isolation=isolation,
+        ground=ground,
+        workspace=workspace,
+        base=base,
+        caps=caps_left(contract.caps, [run.usage for run in dossier.runs]),
+        feedback=feedback_of(dossier),
+        earlier=tuple(row.finding() for row in dossier.findings),
+        failures=dossier.task.attempts,
+        deferrals=dossier.task.deferrals,
+    )
+
+
+def caps_left(caps: Caps, usages: list[str]) -> Caps:
+    """What earlier runs of the task have left of its caps; never nothing at all."""
+    used = [msgspec.json.decode(text, type=Usage) for text in usages if text]
+    left = {
+        "turns": max(1, caps.turns - sum(u.turns for u in used)),
+        "tokens": max(1, caps.tokens - sum(u.tokens for u in used)),
+        "cost_usd": max(0.01, caps.cost_usd - sum(u.cost_usd for u in used)),
+        "time": Duration(max(1_000_000, caps.time - int(sum(u.seconds for u in used) * 1e6))),
+    }
+    return msgspec.structs.replace(caps, **left)
+
+
+def feedback_of(dossier: Dossier) -> str:
+    """What checks found wrong with the attempt before."""
+    if not dossier.runs:
+        return ""
+    return verify.feedback(findings_of(dossier, dossier.runs[-1].key))

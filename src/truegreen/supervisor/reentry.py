@@ -1,0 +1,134 @@
+"""Whether an agent that stopped goes back in, and with which words.
+
+At every stop the goal is judged by a fresh evaluator, and fast gates are asked. What they find is
+the agent's to mend, as often as the budget lasts; what went wrong with a check is not its fault and
+sends nobody anywhere. The host checks everything again when the run is over.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from truegreen.errors import BudgetSpent, Refused
+from truegreen.facts import Exit, Finding, Ticket
+from truegreen.model import (
+    ClaimKind,
+    EndedBy,
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Phase,
+    RunStatus,
+)
+from truegreen.record.ledger import Ledger
+from truegreen.supervisor.examination import site_of
+from truegreen.supervisor.judging import Panel
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.prepared import Prepared
+from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.stint import Stint
+from truegreen.supervisor.subject import Heard, Subject
+from truegreen.supervisor.watch import Watch
+from truegreen.work import verify
+from truegreen.work.exits import Declared
+from truegreen.work.judges.answer import weighed
+
+_STOPPED = Exit(
+    status=RunStatus.EXITED,
+    reason=ExitReason.DONE,
+    detail=ExitDetail.COMPLETED,
+    ended_by=EndedBy.AGENT,
+)
+_GIVEN_UP = (ClaimKind.FAILED, ClaimKind.BLOCKED)
+
+
+class Reentry:
+    """Looks at each stop of one run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        place: Place,
+        watch: Watch,
+        prepared: Prepared,
+        ticket: Ticket,
+        pulse: Pulse,
+    ) -> None:
+        self._ledger = ledger
+        self._place = place
+        self._watch = watch
+        self._prepared = prepared
+        self._ticket = ticket
+        self._pulse = pulse
+        self._gates = [gate for gate in prepared.contract.gates if gate.fast]
+        self._judges = [judge for judge in prepared.contract.evaluators if judge.goal_check]
+        self.heard: tuple[Heard, ...] = ()
+        """What goal judges said at the last stop: asked once is enough for one tree."""
+        self.capped = ""
+        """What was still wrong when the re-entries were spent."""
+
+    def message(self, stint: Stint, declared: Declared, baseline: tuple[Finding, ...] = ()) -> str:
+        """What the agent is sent back with; empty when it is not."""
+        self.heard = ()
+        if not (self._gates or self._judges) or not self._can_go_on(stint, declared):
+            return ""
+        wrong = self._wrong(baseline)
+        if not wrong or self._pulse.word() is not None:
+            return ""
+        limit = self._prepared.contract.budget.reentries
+        try:
+            used, most = self._ledger.charge(self._ticket, "reentries", limit=limit)
+        except BudgetSpent:
+            self.capped = f"sent back {limit} times, and still: {wrong[0]}"
+            return ""
+        except Refused:
+            return ""  # the run is no longer ours
+        self._watch.warn(f"sent back in ({used} of {most}): {wrong[0]}")
+        return "\n".join(["It is not done yet:", *(f"- {each}" for each in wrong)])
+
+    def _can_go_on(self, stint: Stint, declared: Declared) -> bool:
+        said = declared.claim or stint.reading.claim
+        resumable = bool(
+            stint.reading.session
+            or self._prepared.contract.resume
+            or not self._prepared.adapter.has_claims
+        )
+        return (
+            resumable
+            and stint.is_plain_stop
+            and stint.reading.reason in (ExitReason.DONE, ExitReason.UNKNOWN)
+            and not (said and said.kind in _GIVEN_UP)
+            and self._prepared.contract.budget.reentries > 0
+        )
+
+    def _wrong(self, baseline: tuple[Finding, ...]) -> list[str]:
+        """What the agent could mend; the goal is judged where no gate is red already."""
+        prepared = self._prepared
+        left = prepared.workspace.left(self._ticket.run, base=prepared.base)
+        subject = prepared.subject(left, _STOPPED)
+        subject = subject._replace(baseline=baseline)
+        return self._red(subject) or self._unreached(subject)
+
+    def _red(self, subject: Subject) -> list[str]:
+        if not self._gates:
+            return []
+        self._watch.phase("gates", ", ".join(gate.name for gate in self._gates))
+        fast = replace(subject.contract, gates=tuple(self._gates))
+        with site_of(self._place, subject, self._ticket.run, self._pulse.word) as site:
+            found = verify.examine(fast, site, baseline_findings=subject.baseline)
+        failed = [f for f in found if f.outcome is FindingOutcome.FAILED]
+        return [f"{f.check}: {f.reason}" for f in failed if f.phase is not Phase.BASELINE]
+
+    def _unreached(self, subject: Subject) -> list[str]:
+        if not self._judges:
+            return []
+        self._watch.phase("goal", ", ".join(judge.name for judge in self._judges))
+        wrong = []
+        with Panel(self._place, subject, self._ticket.run, self._pulse.word) as panel:
+            for judge in self._judges:
+                heard = panel.ask(judge, [], question="goal")
+                self.heard = (*self.heard, heard)
+                outcome, why = weighed(judge, heard.opinion, rescue=False)
+                if outcome is FindingOutcome.FAILED:
+                    wrong.append(f"{judge.name}: {why}")
+        return wrong

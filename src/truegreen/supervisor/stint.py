@@ -1,0 +1,249 @@
+"""The agent at work: one process tree of a run, and those of its re-entries, one after another.
+
+A run is one attempt, however often its agent is sent back in. What each stint used counts against
+the same caps, and all of it goes into one log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+
+from truegreen.contract import Caps, Home
+from truegreen.facts import SYSTEM, Ticket, Usage
+from truegreen.model import Role
+from truegreen.record.ledger import Ledger
+from truegreen.supervisor.place import Place, environment, own_variables
+from truegreen.supervisor.prepared import Prepared, caps_left
+from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.watch import Watch
+from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.gates.held_cases import data_paths
+from truegreen.work.jail import Profile, shielded
+from truegreen.work.process import Ended, Launch, Limits, run
+from truegreen.work.tree import Identity
+from truegreen.work.watch import HOLD
+
+_MOST_PROCESSES = 4096
+"""A fork bomb ends here; no honest agent comes near."""
+_NEARLY = 0.8
+
+
+class Stint(NamedTuple):
+    """One process tree of a run from its start to its end."""
+
+    ended: Ended
+    reading: Reading
+    live: Live
+
+    @property
+    def usage(self) -> Usage:
+        """What it consumed."""
+        live, seconds = self.live, round(self.ended.seconds, 3)
+        return Usage(live.turns, live.tokens, live.cost_usd, seconds)
+
+    @property
+    def is_plain_stop(self) -> bool:
+        """Whether the agent just stopped: nobody ended it, and nothing went wrong."""
+        ended = self.ended
+        quiet = not ended.stopped and not ended.launch_error and not ended.survivors
+        return quiet and ended.code == 0 and ended.signal is None and ended.confirmed
+
+
+class Worker:
+    """Starts the agent of one run, as often as it is sent in."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        place: Place,
+        watch: Watch,
+        prepared: Prepared,
+        ticket: Ticket,
+        pulse: Pulse,
+        more: dict[str, str],
+    ) -> None:
+        """`more` are further variables for the agent."""
+        self._ledger = ledger
+        self._place = place
+        self._watch = watch
+        self._prepared = prepared
+        self._ticket = ticket
+        self._pulse = pulse
+        self._more = more
+        self.files = place.make(ticket)
+        _, self._secret = ledger.mint_token(Role.AGENT, ticket.run, actor=SYSTEM, ticket=ticket)
+        self._waiting = False
+        self._warned = False
+        self.stints: list[Stint] = []
+
+    @property
+    def usage(self) -> Usage:
+        """What all stints consumed together."""
+        used = [stint.usage for stint in self.stints]
+        return Usage(
+            sum(each.turns for each in used),
+            sum(each.tokens for each in used),
+            sum(each.cost_usd for each in used),
+            round(sum(each.seconds for each in used), 3),
+        )
+
+    def work(self, argv: tuple[str, ...], feedback: str) -> Stint:
+        """Send the agent in, and wait until all of it is gone."""
+        caps = caps_left(self._prepared.caps, [msgspec.json.encode(self.usage).decode()])
+        reader = self._prepared.adapter.reader(self._expected(argv))
+        ended = self._run(self._launch(argv, feedback, caps), reader, caps)
+        stint = Stint(ended, speakable(reader.read(_ending(ended))), reader.live)
+        self.stints.append(stint)
+        return stint
+
+    def output(self) -> dict[str, Any]:
+        """What is known of the whole output."""
+        last = self.stints[-1].ended.stdout
+        if len(self.stints) == 1:
+            return {"size": last.size, "sha256": last.sha256, "truncated": last.truncated}
+        with open(self.files.stdout, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        outputs = [stint.ended.stdout for stint in self.stints]
+        return {
+            "size": sum(each.size for each in outputs),
+            "sha256": digest,
+            "truncated": any(each.truncated for each in outputs),
+        }
+
+    def _expected(self, argv: tuple[str, ...]) -> Expectation:
+        """What the arguments ask for, and the connectors that the contract says are needed."""
+        asked = self._prepared.adapter.expects(argv)
+        needed = (*asked.connectors, *self._prepared.contract.connectors)
+        return msgspec.structs.replace(asked, connectors=tuple(dict.fromkeys(needed)))
+
+    def _run(self, launch: Launch, reader: Reader, caps: Caps) -> Ended:
+        begun = time.monotonic()
+
+        def tick() -> str | None:
+            seconds = time.monotonic() - begun
+            self._watch.live(reader.live, seconds, caps)
+            word = self._pulse.word()
+            self._ask_people(word == HOLD)
+            self._warn_of_time(seconds, caps)
+            return word or over_cap(reader, caps)
+
+        def started(identity: Identity) -> None:
+            self._pulse.keep({"boot": identity.boot, "pid": identity.pid, "start": identity.start})
+            self._ledger.seen(self._ticket)
+            self._watch.started(self._ticket, launch.isolation, self.files.stdout)
+
+        self._watch.phase("agent", "re-entering" if self.stints else "starting")
+        return run(launch, line=reader.feed, tick=tick, started=started)
+
+    def _ask_people(self, waits: bool) -> None:  # noqa: FBT001 - a fact, not a switch
+        """Say once what the agent waits for, and how to answer."""
+        if waits and not self._waiting:
+            task = self._ticket.task
+            asked = self._ledger.events(task)[-1].event.reason
+            self._watch.warn(f"waits for approval: {asked}")
+            self._watch.warn(f"truegreen approve {task}   or   truegreen reject {task} --reason …")
+        self._waiting = waits
+
+    def _warn_of_time(self, seconds: float, caps: Caps) -> None:
+        """Say once that the time is nearly over."""
+        if not self._warned and seconds * 1e6 > _NEARLY * caps.time:
+            self._watch.warn(f"{_NEARLY:.0%} of its time ({caps.time}) is over")
+            self._warned = True
+
+    def _launch(self, argv: tuple[str, ...], feedback: str, caps: Caps) -> Launch:
+        prepared, contract = self._prepared, self._prepared.contract
+        own = own_variables(
+            self._ticket,
+            self.files,
+            self.files.write("token", self._secret),
+            self.files.write("feedback.md", feedback) if feedback else "",
+        )
+        env, secrets = environment(
+            self._place,
+            contract,
+            prepared.adapter.passes,
+            {**prepared.adapter.env(), **own, **self._more},
+        )
+        return Launch(
+            argv=argv,
+            cwd=contract.cwd,
+            env=env,
+            isolation=prepared.isolation,
+            jail=self._profile(),
+            tag=self._ticket.run,
+            stdout_path=self.files.stdout,
+            stderr_path="" if prepared.adapter.merged else self.files.stderr,
+            append=bool(self.stints),
+            secrets=(*secrets, self._secret.encode()),
+            time_s=caps.time / 1e6,
+            idle_s=caps.idle / 1e6,
+            limits=Limits(processes=_MOST_PROCESSES),
+        )
+
+    def _profile(self) -> Profile:
+        contract = self._prepared.contract
+        home = self.files.private_home() if contract.home is Home.PRIVATE else ""
+        return Profile(
+            writable=contract.writable,
+            hidden=(*self._place.hidden, *data_paths(contract.gates)),
+            bound=(self.files.inside, *self._prepared.shown, *([home] if home else [])),
+            network=contract.network,
+            private_home=home,
+            placed=shielded(self._prepared.workspace.root),
+        )
+
+
+def speakable(reading: Reading) -> Reading:
+    """A reading whose texts can be written down: a stream may cut a character in half."""
+    plain = msgspec.to_builtins(reading)
+    return msgspec.convert(_whole(plain), Reading)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    return [_whole(each) for each in value] if isinstance(value, list) else value
+
+
+def over_cap(reader: Reader, caps: Caps) -> str | None:
+    """The cap that a run has gone beyond; reaching it exactly is allowed."""
+    live = reader.live
+    if live.turns > caps.turns:
+        return "turns"
+    if live.tokens > caps.tokens:
+        return "tokens"
+    return "cost_usd" if live.cost_usd > caps.cost_usd else None
+
+
+def _ending(ended: Ended) -> Ending:
+    return Ending(
+        code=ended.code,
+        signal=ended.signal,
+        stopped=ended.stopped,
+        stderr=ended.stderr.tail,
+        survivors=len(ended.survivors),
+        swept=len(ended.swept),
+    )
+
+
+def log_facts(worker: Worker) -> dict[str, Any]:
+    """Where the output of a run is, and what was alive that should not have been."""
+    ended = worker.stints[-1].ended
+    swept = [f"{each.name} ({each.pid})" for each in ended.swept[:50]]
+    lost = [] if ended.confirmed and not ended.survivors else [True]
+    facts = {
+        "log": worker.files.stdout,
+        "output": worker.output(),
+        "swept": swept,
+        "survivors": list(ended.survivors),
+        "unconfirmed": bool(lost),
+        "stints": len(worker.stints) if len(worker.stints) > 1 else 0,
+        "model": worker.stints[-1].live.model or "",
+    }
+    return {name: value for name, value in facts.items() if value}
