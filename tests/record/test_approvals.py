@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.record.lives import OPERATOR, S, agent_of, brought, declared, ended, opened, started
+from tests.record.lives import (
+    BASE,
+    OPERATOR,
+    TREE,
+    S,
+    agent_of,
+    brought,
+    declared,
+    ended,
+    finding,
+    judged,
+    opened,
+    started,
+)
+from tests.record.raw_sql import raw_sql
 from truegreen.contract import Contract, QaTerms
 from truegreen.errors import (
     Forbidden,
@@ -20,7 +35,7 @@ from truegreen.errors import (
     Stale,
     Terminated,
 )
-from truegreen.facts import SYSTEM, Actor, Claim
+from truegreen.facts import SYSTEM, Actor, Claim, Ticket, Verdict
 from truegreen.model import (
     Cell,
     ClaimKind,
@@ -28,13 +43,23 @@ from truegreen.model import (
     EventLevel,
     ExitDetail,
     ExitReason,
+    FindingOutcome,
     Mode,
     Move,
+    Outcome,
+    Phase,
     Role,
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger import Ledger, Start
+from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.record.ledger.answers import (
+    COUNTED_SECONDS,
+    FLAGGED_FROM,
+    HASTY_SECONDS,
+    REFUSED_FROM,
+)
+from truegreen.record.ledger.approvals import Question
 
 if TYPE_CHECKING:
     from truegreen.record.rows import Event
@@ -231,3 +256,230 @@ def test_an_approval_and_a_denial_at_once_are_one_of_them(ledger: Ledger) -> Non
     with pytest.raises(Refused):
         ledger.approve(task.id, actor=OPERATOR, reason="too late")
     assert ledger.task(task.id) == before
+
+
+# -- bound to the tree that was asked about ----------------------------------------------------
+
+THIS, THAT = "tree:this", "tree:that"
+
+
+def asked(ledger: Ledger, digest: str = THIS) -> Ticket:
+    """A run that waits for an approval of one tree."""
+    ticket = started(ledger, mode=Mode.ASSISTED)
+    ledger.checkpoint(ticket, "deploy", actor=agent_of(ticket), digest=digest)
+    return ticket
+
+
+@pytest.mark.criterion("D08")
+def test_a_question_keeps_the_tree_and_its_approval_names_who_when_and_which(
+    ledger: Ledger,
+) -> None:
+    ticket = asked(ledger)
+    question = ledger.question(ticket.task)
+    assert question == Question("deploy", THIS, last(ledger, ticket.task).at)
+    ledger.approve(ticket.task, actor=OPERATOR, digest=THIS)
+    event = last(ledger, ticket.task)
+    assert (event.actor, json.loads(event.data)["digest"]) == ("operator:ana", THIS)
+    assert event.at >= question.at
+    assert ledger.question(ticket.task) is None
+
+
+@pytest.mark.criterion("D08")
+@pytest.mark.parametrize(("about", "given"), [(THIS, THAT), (THIS, ""), ("", THIS)])
+def test_an_approval_of_another_tree_than_was_asked_about_is_refused(
+    ledger: Ledger, about: str, given: str
+) -> None:
+    ticket = asked(ledger, about)
+    before = ledger.task(ticket.task)
+    with pytest.raises(Stale) as caught:
+        ledger.approve(ticket.task, actor=OPERATOR, digest=given)
+    assert (caught.value.details["stale"], caught.value.details["current"]) == ("digest", about)
+    assert ledger.task(ticket.task) == before
+
+
+@pytest.mark.criterion("D08")
+def test_a_void_approval_is_a_new_question_and_a_warning(ledger: Ledger) -> None:
+    ticket = asked(ledger)
+    ledger.approve(ticket.task, actor=OPERATOR)
+    assert ledger.inbox() == []
+    task = ledger.checkpoint(ticket, "deploy", actor=SYSTEM, digest=THAT, void=THIS)
+    assert (task.status, task.run_status) == (S.AWAITING_APPROVAL, RunStatus.PAUSED)
+    event = last(ledger, ticket.task)
+    assert (event.event, event.level) == (Move.PAUSE, EventLevel.WARN)
+    assert event.reason == "the work changed after it was asked for: deploy"
+    assert json.loads(event.data) == {"action": "deploy", "digest": THAT, "void": THIS}
+    (waiting,) = ledger.inbox()
+    assert (waiting.item.cell, waiting.item.reason) == ("awaiting_approval", event.reason)
+    with pytest.raises(Stale):
+        ledger.approve(ticket.task, actor=OPERATOR, digest=THIS)
+    assert ledger.approve(ticket.task, actor=OPERATOR, digest=THAT).status is S.RUNNING
+
+
+@pytest.mark.criterion("D08", "O01")
+def test_an_agent_takes_no_approval_back(ledger: Ledger) -> None:
+    ticket = asked(ledger)
+    ledger.approve(ticket.task, actor=OPERATOR)
+    with pytest.raises(Forbidden):
+        ledger.checkpoint(ticket, "deploy", actor=agent_of(ticket), digest=THAT, void=THIS)
+
+
+def test_nothing_is_asked_by_a_task_that_waits_for_nobody_or_is_not_there(ledger: Ledger) -> None:
+    for status in (s for s in TaskStatus if s is not S.AWAITING_APPROVAL):
+        assert ledger.question(brought(ledger, status)[0].id) is None, status
+    with pytest.raises(NotFound):
+        ledger.question("tsk_nowhere")
+
+
+@pytest.mark.criterion("D10", "H08")
+def test_a_supervisor_that_dies_while_a_question_waits_leaves_nothing_to_approve(
+    ledger: Ledger,
+) -> None:
+    task = opened(ledger, mode=Mode.ASSISTED)
+    ticket = ledger.start(task.id, Start("gone", lease_seconds=-1))
+    ledger.checkpoint(ticket, "deploy", actor=agent_of(ticket), digest=THIS)
+    (suspect,) = ledger.overdue()
+    after = ledger.lose(suspect)
+    assert (after.status, after.exit_detail) == (S.BLOCKED, ExitDetail.APPROVAL_EXPIRED)
+    with pytest.raises(NotRunning):
+        ledger.approve(task.id, actor=OPERATOR, digest=THIS)
+    assert Move.RESUME not in [told.event.event for told in ledger.events(task.id)]
+
+
+# -- rubber stamps ----------------------------------------------------------------------------
+
+
+def approved(ledger: Ledger, actor: Actor = OPERATOR) -> Event:
+    """One more approval by somebody, and its event."""
+    ticket = asked(ledger)
+    ledger.approve(ticket.task, actor=actor)
+    return last(ledger, ticket.task)
+
+
+def accepted(ledger: Ledger, actor: Actor = OPERATOR) -> Event:
+    """One more acceptance by somebody, and its event."""
+    task, _ = brought(ledger, S.NEEDS_REVIEW)
+    ledger.review(task.id, accept=True, actor=actor, reason="fine")
+    return last(ledger, task.id)
+
+
+@pytest.mark.criterion("D11")
+@pytest.mark.parametrize("yes", [approved, accepted])
+def test_the_sixth_yes_within_a_minute_is_flagged_and_the_twenty_first_refused(
+    ledger: Ledger, yes: Callable[..., Event]
+) -> None:
+    other = accepted if yes is approved else approved
+    for number in range(1, REFUSED_FROM):
+        event = yes(ledger) if number % 2 else other(ledger)
+        data = json.loads(event.data)
+        assert data.get("mass") == (number if number >= FLAGGED_FROM else None)
+        assert event.level is EventLevel.WARN, "each of them came at once"
+    counts = ledger.counts()
+    with pytest.raises(Refused, match="approve fewer, look at more") as caught:
+        yes(ledger)
+    assert caught.value.details["mass"] == REFUSED_FROM
+    waiting = S.AWAITING_APPROVAL if yes is approved else S.NEEDS_REVIEW
+    grown = {count.status for count in ledger.counts()} - {count.status for count in counts}
+    assert grown == {waiting}, "what was refused still waits"
+    assert "mass" not in json.loads(yes(ledger, Actor(Role.OPERATOR, "ben")).data)
+
+
+@pytest.mark.criterion("D11")
+def test_a_no_is_neither_counted_nor_refused(ledger: Ledger) -> None:
+    for _ in range(FLAGGED_FROM):
+        ledger.deny(asked(ledger).task, actor=OPERATOR, reason="no")
+        task, _ = brought(ledger, S.NEEDS_REVIEW)
+        ledger.review(task.id, accept=False, actor=OPERATOR, reason="no")
+        assert last(ledger, task.id).level is EventLevel.INFO
+    assert "mass" not in json.loads(approved(ledger).data)
+
+
+@pytest.mark.criterion("D11")
+def test_who_takes_their_time_is_not_flagged_and_a_minute_later_nothing_counts(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_ledger(sqlite_url)
+    store: Any = ledger.store
+    now = 10**15
+    monkeypatch.setattr(store, "clock", lambda: now)
+    for _ in range(FLAGGED_FROM - 1):
+        approved(ledger)
+    ticket = asked(ledger)
+    now += int(HASTY_SECONDS * 1e6) - 1
+    ledger.approve(ticket.task, actor=OPERATOR)
+    data = json.loads(last(ledger, ticket.task).data)
+    assert data == {"digest": THIS, "mass": FLAGGED_FROM, "hasty": 2.0}
+    now += int(COUNTED_SECONDS * 1e6)
+    for status in (S.AWAITING_APPROVAL, S.NEEDS_REVIEW):
+        task, _ = brought(ledger, status)
+        now += int(HASTY_SECONDS * 1e6)
+        if status is S.NEEDS_REVIEW:
+            ledger.review(task.id, accept=True, actor=OPERATOR, reason="fine")
+        else:
+            ledger.approve(task.id, actor=OPERATOR)
+        event = last(ledger, task.id)
+        assert event.level is EventLevel.INFO
+        assert not {"mass", "hasty"} & json.loads(event.data).keys()
+    ledger.close()
+
+
+def test_a_yes_that_is_sent_twice_is_counted_once(ledger: Ledger) -> None:
+    ticket = asked(ledger)
+    for _ in range(REFUSED_FROM):
+        ledger.approve(ticket.task, actor=OPERATOR, key="once")
+    assert "mass" not in json.loads(last(ledger, ticket.task).data)
+
+
+@pytest.mark.criterion("D11")
+def test_counting_a_persons_answers_uses_its_index(store_url: str, ledger: Ledger) -> None:
+    store: Any = ledger.store
+    query = store.queries["answers_given"]
+    for given in (":actor", "%(actor)s"):
+        query = query.replace(given, "'operator:ana'")
+    for given in (":since", "%(since)s"):
+        query = query.replace(given, "1")
+    with raw_sql(store_url) as raw:
+        if raw.dialect == "sqlite":
+            plan = raw.do(f"EXPLAIN QUERY PLAN {query}")
+        else:
+            plan = raw.do("SET LOCAL enable_seqscan = off", f"EXPLAIN {query}")
+    assert "events_answers" in str(plan), plan
+
+
+# -- overrides --------------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("E19")
+def test_an_override_says_in_the_history_what_it_went_against(ledger: Ledger) -> None:
+    ticket = started(ledger, role="coder", qa=QaTerms(roles=("coder",)))
+    declared(ledger, ticket)
+    for outcome in (FindingOutcome.FAILED, FindingOutcome.PASSED):
+        ledger.record(ticket, [finding(ledger, ticket, outcome)])
+    terms = ledger.task(ticket.task).contract_digest
+    unsure = Verdict(outcome=Outcome.INCONCLUSIVE, reason="?", digest=TREE, contract_digest=terms)
+    ledger.judge(ticket, unsure)
+    done = ledger.review(ticket.task, accept=True, actor=OPERATOR, reason="it flaps")
+    assert (done.status, done.overridden) == (S.SUCCEEDED, True)
+    data = json.loads(last(ledger, ticket.task).data)
+    assert (data["red"], data["skipped_qa"], data["verdict"]) == (["tests"], True, "passed")
+
+
+def test_what_was_red_before_the_agent_came_is_not_overridden(ledger: Ledger) -> None:
+    ticket = started(ledger)
+    before = finding(ledger, ticket, FindingOutcome.FAILED, phase=Phase.BASELINE, digest=BASE)
+    ledger.record(ticket, [before])
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.INCONCLUSIVE)
+    done = ledger.review(ticket.task, accept=True, actor=OPERATOR, reason="fine")
+    assert not done.overridden
+    assert "red" not in json.loads(last(ledger, ticket.task).data)
+
+
+@pytest.mark.criterion("J12")
+def test_the_reviews_of_a_task_are_those_of_this_task(ledger: Ledger) -> None:
+    task, _ = brought(ledger, S.PENDING_QA)
+    brought(ledger, S.PENDING_QA)
+    (review,) = ledger.reviews_of(task.id)
+    assert (review.qa_of_key, review.status) == (task.key, S.QUEUED)
+    assert ledger.reviews_of(review.id) == []
+    with pytest.raises(NotFound):
+        ledger.reviews_of("tsk_nowhere")

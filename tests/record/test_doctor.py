@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,7 +14,10 @@ import apsw
 import psycopg
 import pytest
 
+from tests.faces.conftest import SCRIPT
 from tests.record.lives import brought, opened, started
+from truegreen.app import anchor_path
+from truegreen.config import load_config
 from truegreen.model import TaskStatus
 from truegreen.record import doctor, migrate
 from truegreen.record.chain import GENESIS, SEALED, Anchor, seal
@@ -201,3 +207,149 @@ def test_a_mark_that_was_cut_by_a_crash_is_not_one(tmp_path: Path, sqlite_url: s
     assert len(Anchor(str(path)).marks()) == 1
     assert Anchor(str(path)).last().events == 1
     ledger.close()
+
+
+# --- the same through the installed command, against an attacker who owns the database
+
+
+@pytest.fixture
+def kept(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store with some history, marked where the command looks for its marks."""
+    monkeypatch.setenv("TRUEGREEN_STORE", store_url)
+    config = load_config(os.environ, str(tmp_path))
+    ledger = open_ledger(store_url, anchor=anchor_path(config))
+    for status in (S.SUCCEEDED, S.FAILED, S.BLOCKED):
+        brought(ledger, status)
+    ledger.close()
+    assert Anchor(anchor_path(config)).marks()
+    return anchor_path(config)
+
+
+def doctors_word(folder: Path) -> tuple[int, set[str]]:
+    """The exit status of `truegreen doctor`, and the names of what it found."""
+    done = subprocess.run(
+        [SCRIPT, "doctor", "--json"], capture_output=True, check=False, cwd=folder, timeout=50
+    )
+    return done.returncode, {each["name"] for each in json.loads(done.stdout)["ailments"]}
+
+
+@contextmanager
+def owning(url: str) -> Iterator[Run]:
+    """Whoever owns the database: every trigger out of the way, and put back as it was."""
+    if url.startswith("sqlite"):
+        with closing(apsw.Connection(url.removeprefix("sqlite://"))) as raw:
+            query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+            triggers = raw.execute(query).fetchall()
+            assert triggers
+            for name, _ in triggers:
+                raw.execute(f"DROP TRIGGER {name}")
+            yield lambda sql, *values: raw.execute(sql, values).fetchall()
+            for _, text in triggers:
+                raw.execute(str(text))
+        return
+    with psycopg.connect(url, autocommit=True) as raw_pg:
+
+        def run(sql: str, *values: object) -> list[tuple[Any, ...]]:
+            cursor = raw_pg.execute(sql.replace("?", "%s").encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+        tables = [
+            row[0] for row in run("SELECT tablename FROM pg_tables WHERE schemaname='public'")
+        ]
+        for table in tables:
+            run(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        yield run
+        for table in tables:
+            run(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+def green_task(run: Run) -> int:
+    key: int = run("SELECT task_key FROM events WHERE event = 'accept'")[0][0]
+    return key
+
+
+def renumber(run: Run, task: int, after: int, by: int) -> None:
+    """Close or open a gap in a chain, so that no number is missing or there twice."""
+    where = "WHERE task_key = ? AND revision"
+    run(f"UPDATE events SET revision = -revision {where} > ?", task, after)
+    run(f"UPDATE events SET revision = -revision + {by} {where} < 0", task)
+    run(f"UPDATE tasks SET revision = revision + {by} WHERE key = ?", task)
+
+
+def edit_one(run: Run) -> None:
+    run("UPDATE events SET reason = 'another' WHERE task_key = ? AND revision = 3", green_task(run))
+
+
+def delete_one_in_the_middle(run: Run) -> None:
+    task = green_task(run)
+    run("DELETE FROM events WHERE task_key = ? AND revision = 3", task)
+    renumber(run, task, 3, -1)
+
+
+def insert_one(run: Run) -> None:
+    """A new event whose own hash fits what is before it."""
+    task = green_task(run)
+    task_id = run("SELECT id FROM tasks WHERE key = ?", task)[0][0]
+    before = run("SELECT hash FROM events WHERE task_key = ? AND revision = 2", task)[0][0]
+    renumber(run, task, 2, 1)
+    columns = ", ".join(SEALED)
+    row = run(f"SELECT {columns} FROM events WHERE task_key = ? AND revision = 2", task)[0]
+    values = dict(zip(SEALED, row, strict=True))
+    values |= {"revision": 3, "id": "evt_x", "event": "seen", "from_status": None}
+    values |= {"to_status": None, "idempotency_key": None}
+    marks = ", ".join("?" * len(SEALED))
+    run(
+        f"INSERT INTO events ({columns}, task_key, hash) VALUES ({marks}, ?, ?)",
+        *values.values(),
+        task,
+        seal(before, task_id, values),
+    )
+
+
+def swap_two(run: Run) -> None:
+    task = green_task(run)
+    for old, new in ((3, -4), (4, 3), (-4, 4)):
+        sql = "UPDATE events SET revision = ? WHERE task_key = ? AND revision = ?"
+        run(sql, new, task, old)
+
+
+def compute_everything_anew(run: Run) -> None:
+    """Change an event, and let every hash of every chain fit again."""
+    edit_one(run)
+    for task, task_id in run("SELECT key, id FROM tasks"):
+        head = GENESIS
+        columns = ", ".join(SEALED)
+        sql = f"SELECT {columns} FROM events WHERE task_key = ? ORDER BY revision"
+        for row in run(sql, task):
+            values = dict(zip(SEALED, row, strict=True))
+            head = seal(head, task_id, values)
+            sql = "UPDATE events SET hash = ? WHERE task_key = ? AND revision = ?"
+            run(sql, head, task, values["revision"])
+        run("UPDATE tasks SET head = ? WHERE key = ?", head, task)
+
+
+@pytest.mark.criterion("M01", "M10")
+@pytest.mark.parametrize(
+    ("attack", "found_by"),
+    [
+        (edit_one, "history"),
+        (delete_one_in_the_middle, "history"),
+        (insert_one, "history"),
+        (swap_two, "history"),
+        (cut_the_tail, "anchor"),
+        (compute_everything_anew, "anchor"),
+    ],
+)
+def test_doctor_finds_each_of_six_manipulations(
+    kept: str, store_url: str, tmp_path: Path, attack: Callable[[Run], None], found_by: str
+) -> None:
+    assert doctors_word(tmp_path) == (0, set())
+    with owning(store_url) as run:
+        attack(run)
+    status, names = doctors_word(tmp_path)
+    assert status == 5
+    assert found_by in names
+    assert "schema" not in names, "the triggers are as they were"
+    os.unlink(kept)
+    _, without = doctors_word(tmp_path)
+    assert (found_by in without) == (found_by == "history"), "the anchor alone finds the last two"

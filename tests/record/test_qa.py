@@ -22,7 +22,8 @@ from tests.record.lives import (
     started,
     verdict,
 )
-from truegreen.contract import Budget, QaTerms, read_contract
+from tests.record.raw_sql import raw_sql
+from truegreen.contract import AgentDefinition, Budget, QaTerms, read_contract
 from truegreen.errors import Forbidden, InvalidInput, KeyReused, Refused, Stale
 from truegreen.facts import Actor, Finding, Ticket
 from truegreen.model import (
@@ -43,11 +44,15 @@ from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.record.rows import Task
 
 D, F = ExitDetail, FindingOutcome
-PROOF = {"command": "pytest -q", "exit_code": 0}
+PROOF = {"evidence": [{"command": "pytest -q", "exit_code": 0}]}
+
+
+REVIEWER = AgentDefinition(command=("review", "it"), adapter="codex", network=False)
 
 
 def coder(**terms: Any) -> dict[str, Any]:
-    return {"role": "coder", "qa": QaTerms(roles=("coder",), agent="reviewer"), **terms}
+    qa = QaTerms(roles=("coder",), agent="reviewer", definition=REVIEWER)
+    return {"role": "coder", "qa": qa, **terms}
 
 
 def reviews(ledger: Ledger, task: Task) -> list[Task]:
@@ -88,6 +93,7 @@ def test_passing_the_checks_opens_one_review_in_the_same_transaction(
     assert (qa.parent_key, qa.qa_of_key, qa.created_at) == (task.key, task.key, task.updated_at)
     terms = read_contract(ledger.dossier(qa.id).contract)
     assert (terms.agent, terms.goal) == ("reviewer", "all")
+    assert terms.definition() == REVIEWER
     event = ledger.events(task.id)[-1].event
     assert (event.event, event.to_status) == (Move.CHAIN, S.PENDING_QA)
     assert json.loads(event.data)["qa"] == qa.id
@@ -426,3 +432,66 @@ def test_keys_do_not_open_a_second_chain(ledger: Ledger) -> None:
     with pytest.raises((KeyReused, Refused)):
         ledger.unblock(task.id, actor=OPERATOR, reason="x", key="k")
     assert len(reviews(ledger, task)) == 1
+
+
+# -- chains that broke --------------------------------------------------------------------------
+
+
+def flags(ledger: Ledger, task: Task) -> list[str]:
+    return [each.item.reason for each in ledger.inbox() if each.task == task.id]
+
+
+@pytest.mark.criterion("J12")
+def test_a_task_whose_reviewer_is_not_set_waits_and_is_flagged(ledger: Ledger) -> None:
+    task, _ = chained(ledger, qa=QaTerms(roles=("coder",)))
+    assert task.status is S.PENDING_QA
+    assert flags(ledger, task) == ["it waits for QA, and no reviewer is set: [qa] agent = …"]
+    other, _ = chained(ledger)
+    assert flags(ledger, other) == []
+
+
+@pytest.mark.criterion("J12", "J09")
+def test_a_dead_review_leaves_its_task_waiting_and_is_flagged_once(ledger: Ledger) -> None:
+    task, _ = chained(ledger)
+    (qa,) = reviews(ledger, task)
+    ledger.cancel(qa.id, actor=OPERATOR, reason="no time")
+    for _ in range(3):
+        (seen,) = ledger.reconcile()
+        assert seen.status is S.PENDING_QA
+    (item,) = [each.item for each in ledger.inbox() if each.task == task.id]
+    assert item.reason == f"its QA review {qa.id} is canceled"
+    assert item.next == f"truegreen retry {qa.id} --reason …"
+    assert len(reviews(ledger, task)) == 1
+    ledger.retry(qa.id, actor=OPERATOR, reason="there is time again")
+    assert ledger.reconcile() == []
+
+
+@pytest.mark.criterion("J09")
+def test_a_missing_review_is_found_and_opened(ledger: Ledger, store_url: str) -> None:
+    task, _ = chained(ledger)
+    assert ledger.reconcile() == []
+    (qa,) = reviews(ledger, task)
+    with raw_sql(store_url) as raw:
+        drop = "DROP TRIGGER tasks_kept" + (" ON tasks" if raw.dialect == "postgres" else "")
+        raw.do(drop, f"UPDATE tasks SET qa_of_key = NULL WHERE key = {qa.key}")
+    assert [each.id for each in ledger.unattended()] == [task.id]
+    (mended,) = ledger.reconcile()
+    assert (mended.status, mended.revision) == (S.PENDING_QA, task.revision + 1)
+    (qa,) = reviews(ledger, task)
+    assert (qa.title, qa.status) == ("QA Review: fix the parser", S.QUEUED)
+    assert ledger.reconcile() == []
+
+
+@pytest.mark.criterion("J03")
+def test_the_same_definition_under_another_name_is_no_reviewer(ledger: Ledger) -> None:
+    author = ledger.register_agent("coder", "sha256:one", actor=OPERATOR)
+    twin = ledger.register_agent("reviewer", "sha256:one", actor=OPERATOR)
+    other = ledger.register_agent("reviewer", "sha256:two", actor=OPERATOR)
+    task, ticket = chained(ledger, author.id)
+    review = under_review(ledger, task, twin.id)
+    with pytest.raises(Forbidden, match="must not be the author"):
+        ledger.record_qa(review, opinion(ledger, ticket, F.PASSED))
+    assert ledger.task(task.id).status is S.PENDING_QA
+    task, ticket = chained(ledger, ledger.register_agent("c", "sha256:3", actor=OPERATOR).id)
+    review = under_review(ledger, task, other.id)
+    assert ledger.record_qa(review, opinion(ledger, ticket, F.PASSED)).status is S.SUCCEEDED

@@ -148,7 +148,7 @@ def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> F
         contract_digest=trial.digest,
         judge="truegreen",
         level=Level.A2,
-        evidence={"looked": "at it"},
+        evidence={"evidence": [{"looked": "at it"}]},
     )
 
 

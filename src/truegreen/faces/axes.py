@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.faces.times import span
-from truegreen.model import CELLS, PALETTE, RUNS, Cell, ExitReason, Light, RunStatus, TaskStatus
+from truegreen.model import (
+    CELLS,
+    PALETTE,
+    RUNS,
+    Cell,
+    ExitReason,
+    FindingOutcome,
+    Light,
+    Outcome,
+    RunStatus,
+    TaskStatus,
+)
 from truegreen.record.ledger.reads import Dossier
 from truegreen.record.rows import ClaimRow, Run, Task
 
@@ -109,11 +120,23 @@ def task_words(dossier: Dossier, run: Run | None) -> str:
     """Why the work stands where it stands."""
     task = dossier.task
     reason = run.verdict_reason if run else ""
-    level = run.level if run and run.level else ""
+    level = strength(dossier, run)
     words = " · ".join(part for part in (level, reason) if part)
     words = words or PALETTE[task.status].meaning
     aside = _aside(task, _claim_of(dossier, run))
     return f"{words} ({aside})" if aside else words
+
+
+def strength(dossier: Dossier, run: Run | None) -> str:
+    """The level of a run's verdict, with `+E` where an independent evaluator agreed."""
+    if run is None or run.level is None:
+        return ""
+    agreed = any(
+        f.kind == "evaluator" and f.binding and f.outcome is FindingOutcome.PASSED
+        for f in dossier.findings
+        if f.run_key == run.key
+    )
+    return f"{run.level}+E" if agreed and run.verdict is Outcome.PASSED else run.level
 
 
 def _claim_of(dossier: Dossier, run: Run | None) -> ClaimRow | None:

@@ -23,7 +23,7 @@ from truegreen.supervisor.examination import examine, site_of
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.pulse import Pulse
-from truegreen.supervisor.reentry import Reentry
+from truegreen.supervisor.reentry import Capped, Reentry
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.watch import Watch
@@ -132,7 +132,9 @@ class Attempt:
             contract.command, goal=contract.goal, feedback=prepared.feedback
         )
         stint = self._worker.work(tuple(argv), prepared.feedback)
-        while message := self._reentry.message(stint, self._declared(), self._baseline):
+        while message := self._reentry.message(
+            stint, self._declared(), self._baseline, self._worker.usage
+        ):
             argv = prepared.adapter.resume(
                 contract.command,
                 contract.resume,
@@ -236,15 +238,15 @@ class Attempt:
         self._ledger.tell(self._ticket, {**ended.facts, **used})
 
 
-def _at_the_cap(ended: Exit, message: str) -> Exit:
-    """An agent that was sent back as often as it may be: neither done nor broken."""
+def _at_the_cap(ended: Exit, capped: Capped) -> Exit:
+    """An agent that is not done and may not go on: neither done nor broken."""
     return msgspec.structs.replace(
         ended,
         status=RunStatus.CAPPED,
         reason=ExitReason.MAX_ITERATIONS,
-        detail=ExitDetail.REENTRY_CAP,
+        detail=capped.detail,
         ended_by=EndedBy.CAP,
-        message=message,
+        message=capped.message,
     )
 
 

@@ -49,14 +49,15 @@ class Panel:
         self._place = place
         self._subject = subject
         self._tick = tick
-        self._run = run
         self._rooms = place.make_rooms(run, holder_name())
         self._folder = paths.join(self._rooms, "judges")
+        self._logs = paths.join(place.run_dir(run), "gates")
         self._heard: list[Heard] = list(subject.heard)
 
     def __enter__(self) -> Self:
         """Judges may come."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        os.makedirs(self._logs, mode=0o700, exist_ok=True)
         return self
 
     def __exit__(
@@ -139,7 +140,7 @@ class Panel:
             hidden=self._place.hidden,
             shown=(self._folder,),
             isolation=self._subject.contract.isolation,
-            log=paths.join(self._place.run_dir(self._run), "gates", f"judge-{judge.name}.log"),
+            log=paths.join(self._logs, f"judge-{judge.name}.log"),
             tick=self._tick,
             at=self._before_the_agent(judge.at) if judge.at else self._folder,
         )

@@ -230,8 +230,6 @@ def judged_review(
         heard = panel.ask(judge, found, question="qa", charge=charge)
     ledger.end_run(ticket, _exit_of(case.subject.left.digest, heard))
     pulse.run_ended()
-    if heard.opinion.trouble:
-        return ledger.task(ticket.task)
     outcome, why = weighed(judge, heard.opinion, rescue=False)
     heard = heard._replace(judge=identity(judge), opinion=replace(heard.opinion, reason=why))
     told = {"model": str(heard.opinion.facts.get("model", ""))}

@@ -7,10 +7,13 @@ sends nobody anywhere. The host checks everything again when the run is over.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
+from truegreen.contract import Caps
 from truegreen.errors import BudgetSpent, Refused
-from truegreen.facts import Exit, Finding, Ticket
+from truegreen.facts import Exit, Finding, Ticket, Usage
 from truegreen.model import (
     ClaimKind,
     EndedBy,
@@ -30,7 +33,7 @@ from truegreen.supervisor.stint import Stint
 from truegreen.supervisor.subject import Heard, Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.exits import Declared
+from truegreen.work.exits import CAPS, Declared
 from truegreen.work.judges.answer import weighed
 
 _STOPPED = Exit(
@@ -40,6 +43,24 @@ _STOPPED = Exit(
     ended_by=EndedBy.AGENT,
 )
 _GIVEN_UP = (ClaimKind.FAILED, ClaimKind.BLOCKED)
+
+
+class Capped(NamedTuple):
+    """Which cap, and what was still wrong when it was reached."""
+
+    detail: ExitDetail
+    message: str
+
+
+def spent_cap(usage: Usage, caps: Caps) -> str:
+    """The cap that has nothing left for another stint; empty while all have."""
+    used = {
+        "turns": usage.turns >= caps.turns,
+        "tokens": usage.tokens >= caps.tokens,
+        "cost_usd": usage.cost_usd >= caps.cost_usd,
+        "time": usage.seconds * 1e6 >= caps.time,
+    }
+    return next((name for name, over in used.items() if over), "")
 
 
 class Reentry:
@@ -64,10 +85,12 @@ class Reentry:
         self._judges = [judge for judge in prepared.contract.evaluators if judge.goal_check]
         self.heard: tuple[Heard, ...] = ()
         """What goal judges said at the last stop: asked once is enough for one tree."""
-        self.capped = ""
-        """What was still wrong when the re-entries were spent."""
+        self.capped: Capped | None = None
+        """The cap that keeps the agent from being sent back once more."""
 
-    def message(self, stint: Stint, declared: Declared, baseline: tuple[Finding, ...] = ()) -> str:
+    def message(
+        self, stint: Stint, declared: Declared, baseline: tuple[Finding, ...], usage: Usage
+    ) -> str:
         """What the agent is sent back with; empty when it is not."""
         self.heard = ()
         if not (self._gates or self._judges) or not self._can_go_on(stint, declared):
@@ -75,11 +98,17 @@ class Reentry:
         wrong = self._wrong(baseline)
         if not wrong or self._pulse.word() is not None:
             return ""
+        cap = spent_cap(usage, self._prepared.caps)
+        if cap:
+            words = f"not done, and the {cap} cap leaves no room for more: {wrong[0]}"
+            self.capped = Capped(CAPS[cap], words)
+            return ""
         limit = self._prepared.contract.budget.reentries
         try:
             used, most = self._ledger.charge(self._ticket, "reentries", limit=limit)
         except BudgetSpent:
-            self.capped = f"sent back {limit} times, and still: {wrong[0]}"
+            words = f"sent back {limit} times, and still: {wrong[0]}"
+            self.capped = Capped(ExitDetail.REENTRY_CAP, words)
             return ""
         except Refused:
             return ""  # the run is no longer ours

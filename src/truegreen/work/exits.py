@@ -25,7 +25,7 @@ from truegreen.work.process import Ended
 D = ExitDetail
 STOP = "stop"
 """The word for «somebody asked»; the other words are caps."""
-_CAPS = {
+CAPS = {
     "turns": ExitDetail.TURN_CAP,
     "time": ExitDetail.TIME_CAP,
     "idle": ExitDetail.IDLE_CAP,
@@ -108,12 +108,12 @@ def _by_the_host(ended: Ended, caps: Caps, *, speaks: bool) -> Cause | None:
     """What the host did or saw itself, the surest first."""
     word = ended.stopped.lstrip("!")
     silent = speaks and word == "idle" and ended.stdout.size + ended.stderr.size == 0
-    cap = f"{word} cap of {getattr(caps, word)} reached" if word in _CAPS else ""
+    cap = f"{word} cap of {getattr(caps, word)} reached" if word in CAPS else ""
     causes: tuple[tuple[object, Cause], ...] = (
         (ended.launch_error, Cause(D.LAUNCH_FAILED, EndedBy.MACHINE, ended.launch_error)),
         (word == STOP, Cause(D.STOPPED, EndedBy.OPERATOR, "stopped on request")),
         (silent, Cause(D.ZERO_OUTPUT, EndedBy.CAP, f"no output at all in {caps.idle}")),
-        (cap, Cause(_CAPS.get(word, D.TIME_CAP), EndedBy.CAP, cap)),
+        (cap, Cause(CAPS.get(word, D.TIME_CAP), EndedBy.CAP, cap)),
         (ended.disk_full, Cause(D.DISK_FULL, EndedBy.SUPERVISOR, "no room for its output")),
         (word == "processes", Cause(D.SIGNALED, EndedBy.CAP, "killed: too many processes")),
         (word, Cause(D.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)),

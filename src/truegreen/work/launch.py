@@ -58,6 +58,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     tag: str = ""
     stdout_path: str = ""
     stderr_path: str = ""
+    append: bool = False
+    """Whether the output goes behind what the files hold already."""
     log_bytes: int = LOG_BYTES
     secrets: tuple[bytes, ...] = ()
     time_s: float = 0

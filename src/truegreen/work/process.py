@@ -142,7 +142,9 @@ def _pumps(
     for path in paths:
         taker = line if not pumps else None
         try:
-            pump = Pump(path, launch.log_bytes, Redactor(launch.secrets), taker)
+            pump = Pump(
+                path, launch.log_bytes, Redactor(launch.secrets), taker, append=launch.append
+            )
         except OSError as error:
             kind = DiskFull if error.errno in _NO_ROOM else Unavailable
             raise kind(f"the log {path!r} can't be written: {error.strerror}") from error

@@ -40,9 +40,12 @@ class Pump:
         cap: int,
         redactor: Redactor,
         line: Callable[[bytes], object] | None = None,
+        *,
+        append: bool = False,
     ) -> None:
         """Opens the file, if a path is given; OSError says why it can't be."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags |= os.O_APPEND if append else os.O_TRUNC
         self._file = os.open(path, flags, 0o600) if path else None
         self._room = cap if path else 0
         self._redactor = redactor

@@ -148,7 +148,7 @@ class Curtain(Moving):
 
     def __init__(self, words: str) -> None:
         self._words = words
-        super().__init__("")
+        super().__init__()
 
     def phase(self, name: str, words: str = "") -> None:
         """The walk goes on."""

@@ -36,13 +36,13 @@ _MARKS = {
 
 
 @contextmanager
-def shown(frame: Frame, task_id: str) -> Iterator[Watch]:
+def shown(frame: Frame) -> Iterator[Watch]:
     """Show what happens while it happens; with --json, nothing."""
     if frame.json:
         yield Watch()
         return
     moving = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    view = Moving(task_id) if moving else Plain(task_id)
+    view = Moving() if moving else Plain()
     try:
         yield view
     finally:
@@ -58,9 +58,7 @@ def tail(evidence: dict[str, Any]) -> list[str]:
 class Plain(Watch):
     """A line for each step."""
 
-    def __init__(self, task_id: str) -> None:
-        self._task = task_id
-        self._attempts = 0
+    def __init__(self) -> None:
         self._copies = False
 
     def say(self, text: str, _colour: str = "") -> None:
@@ -74,7 +72,7 @@ class Plain(Watch):
     def attempt(self, task: Task, contract: Contract) -> None:
         """Another attempt begins."""
         if not task.attempt:
-            self.say(f"{self._task}  {contract.title}", "1")
+            self.say(f"{task.id}  {contract.title}", "1")
         elif task.deferrals:
             self.say(f"once more after deferral {task.deferrals} of {task.deferrals_max}", "1")
         else:
@@ -97,11 +95,13 @@ class Plain(Watch):
     def found(self, finding: Finding) -> None:
         """A check has answered."""
         mark, colour = _MARKS[finding.outcome]
+        what = "evaluator" if finding.kind == "evaluator" else "gate"
+        aside = " (shadow)" if finding.evidence.get("shadow") else ""
         reason = f": {finding.reason}" if finding.reason else ""
         if finding.phase is Phase.BASELINE:
             self.say(f"  · gate {finding.check} {finding.outcome} before the agent{reason}")
             return
-        self.say(f"  {mark} gate {finding.check} {finding.outcome}{reason}", colour)
+        self.say(f"  {mark} {what} {finding.check}{aside} {finding.outcome}{reason}", colour)
         if finding.outcome is not FindingOutcome.PASSED:
             for line in tail(finding.evidence):
                 self.say(f"    │ {line}")
@@ -110,8 +110,8 @@ class Plain(Watch):
 class Moving(Plain):
     """The steps, and below them one line that moves."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(task_id)
+    def __init__(self) -> None:
+        super().__init__()
         self._colour = "NO_COLOR" not in os.environ
         self._lock = threading.Lock()
         self._line = ""

@@ -172,7 +172,7 @@ def attempt(frame: Frame, task: str) -> int:
 
 def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
     """Supervise a task to its end and say both axes."""
-    with shown(frame, task_id) as watch:
+    with shown(frame) as watch:
         supervisor = Supervisor(ledger, place_of(config), watch)
         with interruptible(supervisor.stop):
             supervisor.carry(task_id)

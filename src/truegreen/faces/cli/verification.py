@@ -58,7 +58,7 @@ def verify(frame: Frame, task: str) -> int:
     config = frame.load()
     with frame.ledger() as ledger:
         task_id = ledger.find("tsk", task)
-        with shown(frame, task_id) as watch:
+        with shown(frame) as watch:
             look = look_again(ledger, place_of(config), watch, task_id, actor=operator())
         if look is None:
             return tell(frame, ledger, task_id)

@@ -8,6 +8,7 @@ from truegreen.record import migrate
 from truegreen.record.chain import Anchor, Reach
 from truegreen.record.ledger.agents import Agents
 from truegreen.record.ledger.approvals import Approvals
+from truegreen.record.ledger.audits import Audits
 from truegreen.record.ledger.deadlines import Deadlines
 from truegreen.record.ledger.endings import Endings, Termination
 from truegreen.record.ledger.inbox import Inbox
@@ -20,7 +21,7 @@ from truegreen.record.store import Store, open_store
 __all__ = ["Dossier", "Filter", "Ledger", "Overdue", "Page", "Start", "Termination", "open_ledger"]
 
 
-class Ledger(Reviews, Deadlines, Leases, Approvals, Endings, Agents, Inbox, Reads):
+class Ledger(Reviews, Deadlines, Leases, Approvals, Endings, Agents, Inbox, Reads, Audits):
     """What is true, and the only way to change it."""
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:

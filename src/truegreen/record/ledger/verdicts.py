@@ -184,7 +184,7 @@ class Verdicts(Chains):
             now=tx.now,
         )
         tx.run("drop_lease", run_key=run.key)
-        if task.status is TaskStatus.NEEDS_REVIEW:
+        if task.status in (TaskStatus.NEEDS_REVIEW, TaskStatus.PENDING_QA):
             self._nobody_needed(tx, task, f"{outcome}: {verdict.reason}")
         self._attend(tx, work, step.move, cell, verdict.reason)
         return hit
@@ -341,15 +341,24 @@ def _acceptance(verdict: Verdict, found: list[FindingRow], actor: Actor) -> str:
     )
 
 
+def _after_qa(before: str, finding: Finding) -> str:
+    """What QA said, and behind a pass what it rests on."""
+    bare = finding.outcome is FindingOutcome.PASSED and not finding.evidence.get("evidence")
+    said = f"QA {finding.outcome}{' without evidence' if bare else ''}: {finding.reason}"
+    agrees = finding.outcome is FindingOutcome.PASSED and before and not bare
+    return (f"{before}; {said}" if agrees else said)[:REASON_LIMIT]
+
+
 def _qa_verdict(work: Work, finding: Finding) -> Verdict:
     """QA that shows no evidence has not checked."""
+    shown = finding.evidence.get("evidence")
     words = {
-        FindingOutcome.PASSED: Outcome.PASSED if finding.evidence else Outcome.INCONCLUSIVE,
+        FindingOutcome.PASSED: Outcome.PASSED if shown else Outcome.INCONCLUSIVE,
         FindingOutcome.FAILED: Outcome.FAILED,
     }
     return Verdict(
         outcome=words.get(finding.outcome, Outcome.INCONCLUSIVE),
-        reason=finding.reason,
+        reason=_after_qa(work.run.verdict_reason, finding),
         digest=work.run.digest,
         contract_digest=work.task.contract_digest,
         level=work.run.level or finding.level,

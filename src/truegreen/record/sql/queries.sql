@@ -599,3 +599,54 @@ SELECT {task} FROM tasks WHERE tasks.status = 'pending_qa' AND NOT EXISTS
 -- Tasks that wait for a person's decision, with their terms.
 SELECT {task}, tasks.contract FROM tasks WHERE tasks.status = 'needs_review'
   ORDER BY tasks.key LIMIT :n;
+
+-- name: audit_runs
+-- Runs that ended in a period, with their task, agent and claim; the terms where green hangs on them.
+SELECT tasks.key, tasks.id, tasks.title, tasks.role, tasks.mode, tasks.status, tasks.rescued,
+    tasks.overridden, tasks.falsified, tasks.qa_of_key,
+    CASE WHEN tasks.status = 'succeeded' AND runs.attempt = tasks.attempt
+      THEN tasks.contract ELSE '' END,
+    runs.key, runs.id, CASE WHEN runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
+    runs.exit_reason, runs.verdict, runs.level, runs.cell, runs.digest, runs.facts, runs.ended_at,
+    COALESCE(agents.name, ''), COALESCE(agents.definition, ''), COALESCE(agents.session, ''),
+    COALESCE(claims.kind, '')
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN agents ON agents.key = runs.agent_key LEFT JOIN claims ON claims.run_key = runs.key
+  WHERE runs.ended_at IS NOT NULL AND (runs.ended_at, runs.key) > (:after_at, :after_key)
+  ORDER BY runs.ended_at, runs.key LIMIT :n;
+
+-- name: audit_findings
+-- What was found about a page of runs; outputs of gates stay where they are.
+SELECT findings.run_key, findings.check_name, findings.kind, findings.phase, findings.outcome,
+    findings.level, findings.score, findings.binding, findings.judge, findings.judged,
+    findings.digest, findings.duration_us, findings.at,
+    CASE WHEN findings.kind IN ('claim', 'qa') THEN findings.evidence ELSE '' END
+  FROM runs JOIN findings ON findings.run_key = runs.key
+  WHERE runs.ended_at IS NOT NULL AND (runs.ended_at, runs.key) > (:after_at, :after_key)
+  AND (runs.ended_at, runs.key) <= (:to_at, :to_key)
+  ORDER BY runs.ended_at, runs.key, findings.key;
+
+-- name: audit_late
+-- Runs that were accepted in a period, by one actor, and had ended before it.
+SELECT DISTINCT runs.key, runs.ended_at FROM events JOIN runs ON runs.id = events.run_id
+  WHERE events.actor = :actor AND events.at >= :since AND events.event IN ('resume', 'accept')
+  AND events.event = 'accept' AND runs.ended_at < :since AND runs.key > :after_key
+  ORDER BY runs.key LIMIT :n;
+
+-- name: audit_answerers
+-- The next of those who have ever said yes, in the order of their names.
+SELECT actor FROM events WHERE event IN ('resume', 'accept') AND actor > :after
+  ORDER BY actor LIMIT 1;
+
+-- name: audit_answers
+-- What one actor said yes to in a period, when that was asked, and whether it was taken back.
+SELECT events.key, events.actor, events.event, events.at, events.data, tasks.id, tasks.title,
+    (SELECT asked.at FROM events asked WHERE asked.task_key = events.task_key
+      AND asked.revision < events.revision AND asked.to_status = events.from_status
+      ORDER BY asked.revision DESC LIMIT 1),
+    CASE WHEN EXISTS (SELECT 1 FROM events undone WHERE undone.task_key = events.task_key
+      AND undone.revision > events.revision AND undone.event = 'reopen') THEN 1 ELSE 0 END
+  FROM events JOIN tasks ON tasks.key = events.task_key
+  WHERE events.actor = :actor AND events.event IN ('resume', 'accept')
+  AND events.at >= :since AND (events.at, events.key) > (:after_at, :after_key)
+  ORDER BY events.at, events.key LIMIT :n;

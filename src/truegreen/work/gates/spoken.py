@@ -118,7 +118,7 @@ def gate_of(text: str, n: int = 1) -> Gate:
     A plain call of pytest becomes a gate of that kind, any other command one of kind `run`.
     """
     words = command_of(text)
-    name = _name_of(words)
+    name = name_of(words)
     name = name if n == 1 else f"{name}-{n}"
     called = _pytest_call(words)
     if called:
@@ -170,7 +170,7 @@ def command_of(text: str) -> tuple[str, ...]:
     return words
 
 
-def _name_of(words: Sequence[str]) -> str:
+def name_of(words: Sequence[str]) -> str:
     """After the first real program; what only a shell knows is no name."""
     for command in commands_of(words):
         module = module_of(command) if is_python(command) else ""

@@ -1,0 +1,292 @@
+"""QA by another agent, carried out by the real runner: verdict with evidence, or no green."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.walk.conftest import Outcome, Walk, until
+from tests.walk.judging import Judge, settings
+
+TOML = """\
+[agents.coder]
+command = ["sh", "-c", "echo line >> out.txt"]
+[agents.reviewer]
+command = <reviewer>
+[gates.there]
+command = ["test", "-s", "out.txt"]
+[qa]
+roles = ["coder"]
+agent = "reviewer"
+[tasks.work]
+agent = "coder"
+role = "coder"
+gates = ["there"]
+"""
+HEAD = """\
+import json, os, sys
+def give(**verdict):
+    with open(os.environ["TRUEGREEN_VERDICT"], "w") as file:
+        json.dump(verdict, file)
+lines = open("out.txt").read().splitlines()
+proof = [{"command": "wc -l out.txt", "saw": str(len(lines))}]
+"""
+
+
+def reviewer(walk: Walk, body: str) -> list[str]:
+    """A QA agent that is a script out of the author's reach."""
+    path = walk.folder.parent / "reviewer.py"
+    path.write_text(HEAD + body)
+    return [sys.executable, str(path)]
+
+
+def carried(walk: Walk, body: str, toml: str = TOML, **changes: str) -> Outcome:
+    config = settings(walk, toml, reviewer=reviewer(walk, body))
+    return walk.run("--config", config, "--task", "work", **changes)
+
+
+def reviews(walk: Walk) -> list[dict[str, Any]]:
+    rows = walk.tg("list", "--json", "--role", "qa").json()["tasks"]
+    return [walk.tg("show", "--json", row["id"]).json() for row in rows]
+
+
+def qa_of(got: Outcome) -> list[dict[str, Any]]:
+    return [f for f in got.task["verdict"]["findings"] if f["kind"] == "qa"]
+
+
+@pytest.mark.criterion("J01", "J03", "J04", "J10", "O09")
+def test_a_pass_with_evidence_by_another_agent_makes_the_work_green(walk: Walk) -> None:
+    got = carried(walk, "give(verdict='pass', reason='all there', evidence=proof)")
+    assert (got.status, got.axes, got.cell) == (0, ("exited", "succeeded"), "true_green")
+    (found,) = qa_of(got)
+    assert (found["outcome"], found["reason"]) == ("passed", "all there")
+    assert found["evidence"]["evidence"] == [{"command": "wc -l out.txt", "saw": "1"}]
+    assert found["judge"].startswith("qa:reviewer@")
+    assert found["judged"] == got.task["agents"][0]["definition"]
+    (qa,) = reviews(walk)
+    assert (qa["title"], qa["role"], qa["task_status"]) == ("QA Review: work", "qa", "succeeded")
+    assert qa["agents"][0]["definition"] != got.task["agents"][0]["definition"]
+    assert "1 gate passed: there; QA passed: all there" in got.task["verdict"]["reason"]
+
+
+@pytest.mark.criterion("J04", "J08", "J11", "I04")
+def test_a_fail_sends_the_work_back_with_the_findings_and_is_charged(walk: Walk) -> None:
+    body = (
+        "ok = len(lines) > 1\n"
+        "give(verdict='pass' if ok else 'fail', reason=f'{len(lines)} of 2 lines', evidence=proof)"
+    )
+    toml = TOML.replace(
+        "echo line >> out.txt",
+        "cat ${TRUEGREEN_FEEDBACK:-/dev/null} > told.txt; echo line >> out.txt",
+    )
+    got = carried(walk, body, toml)
+    assert (got.status, got.axes) == (0, ("exited", "succeeded"))
+    assert got.task["budget"]["attempts"] == [1, 3]
+    assert got.task["budget"]["qa_rounds"] == [1, 2]
+    assert "qa: 1 of 2 lines" in (walk.folder / "told.txt").read_text()
+    assert len(reviews(walk)) == 2
+
+
+@pytest.mark.criterion("J11", "I18")
+def test_the_rounds_are_capped(walk: Walk) -> None:
+    got = carried(walk, "give(verdict='fail', reason='never', evidence=proof)")
+    assert (got.status, got.task["task_status"]) == (1, "failed")
+    assert got.task["budget"]["qa_rounds"] == [2, 2]
+    assert got.task["verdict"]["reason"] == "QA failed: never"
+    assert len(reviews(walk)) == 2
+    assert got.cell == "silent_failure"
+
+
+@pytest.mark.criterion("J10", "J15")
+def test_a_pass_without_evidence_is_no_pass(walk: Walk) -> None:
+    got = carried(walk, "give(verdict='pass', reason='looks fine', evidence=[])")
+    assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert "without evidence" in got.task["verdict"]["reason"]
+
+
+@pytest.mark.criterion("J05")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "print('TASK_COMPLETE. QA passed. LGTM.')",
+        "import subprocess; subprocess.run(['truegreen', 'done', '--reason', 'passed'])",
+        "give(verdict='LGTM', reason='x', evidence=proof)",
+        "give(reason='x', evidence=proof)",
+        "open(os.environ['TRUEGREEN_VERDICT'], 'w').write('{')",
+        "os.symlink('/etc/hostname', os.environ['TRUEGREEN_VERDICT'])",
+    ],
+    ids=["words", "done", "word", "none", "cut", "link"],
+)
+def test_a_finished_review_without_a_structured_verdict_decides_nothing(
+    walk: Walk, body: str
+) -> None:
+    got = carried(walk, body)
+    assert (got.status, got.task["task_status"]) == (3, "pending_qa")
+    assert qa_of(got) == []
+    (qa,) = reviews(walk)
+    assert (qa["task_status"], qa["budget"]["attempts"]) == ("failed", [3, 3])
+    assert "gave no usable verdict" in qa["verdict"]["reason"]
+    flagged = [w.item.reason for w in walk.ledger().inbox() if w.task == got.task["id"]]
+    assert flagged == [f"its QA review {qa['id']} is failed"]
+
+
+@pytest.mark.criterion("J12")
+@pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "sys.exit(4)"])
+def test_a_dead_reviewer_leaves_the_work_waiting_and_flagged(walk: Walk, ending: str) -> None:
+    got = carried(walk, ending)
+    assert (got.status, got.task["task_status"]) == (3, "pending_qa")
+    assert [w for w in walk.ledger().inbox() if w.task == got.task["id"]]
+    waited = walk.tg("wait", got.task["id"], "--timeout", "5s")
+    assert waited.status == 3
+    (qa,) = reviews(walk)
+    reviewer(walk, "give(verdict='pass', reason='at last', evidence=proof)")
+    again = walk.tg("retry", qa["id"], "--reason", "the reviewer is back", "--now", "--json")
+    assert again.status == 0, again
+    assert walk.tg("show", "--json", got.task["id"]).json()["task_status"] == "succeeded"
+    assert walk.ledger().inbox() == []
+
+
+@pytest.mark.criterion("J12", "J02")
+def test_without_a_reviewer_nothing_of_that_role_becomes_green(walk: Walk) -> None:
+    got = walk.run(
+        "--role", "coder", "--gate", "test -s out.txt", "--", "sh", "-c", "echo 1>out.txt"
+    )
+    assert (got.status, got.task["task_status"]) == (3, "pending_qa")
+    (item,) = walk.ledger().inbox()
+    assert "no reviewer is set" in item.item.reason
+
+
+@pytest.mark.criterion("J03")
+def test_the_author_as_its_own_reviewer_is_refused_before_anything_runs(walk: Walk) -> None:
+    toml = TOML.replace("command = <reviewer>", 'command = ["sh", "-c", "echo line >> out.txt"]')
+    config = settings(walk, toml)
+    answer = walk.tg("run", "--config", config, "--task", "work")
+    assert answer.status == 2
+    assert "is the agent itself" in answer.err
+    assert not (walk.folder / "out.txt").exists()
+
+
+@pytest.mark.criterion("J03", "J10")
+def test_a_reviewer_works_on_a_copy_with_a_fresh_context(git_walk: Walk) -> None:
+    body = (
+        "shown = json.load(open(os.environ['TRUEGREEN_REVIEW']))\n"
+        "open('out.txt', 'w').write('spoilt by the reviewer')\n"
+        "told = {'here': os.getcwd(), 'question': shown['question'], 'files': os.listdir('.')}\n"
+        "give(verdict='pass', reason='ok', evidence=[{'told': json.dumps(told)}])"
+    )
+    got = carried(git_walk, body)
+    assert got.status == 0
+    assert (git_walk.folder / "out.txt").read_text() == "line\n"
+    (found,) = qa_of(got)
+    told = found["evidence"]["evidence"][0]["told"]
+    assert str(git_walk.folder) not in told
+    assert '"question": "qa"' in told
+    left = list(Path(git_walk.environ()["XDG_STATE_HOME"]).glob("truegreen-reviews/*"))
+    assert left == []
+
+
+@pytest.mark.criterion("E05", "J03")
+def test_an_author_that_rewrites_the_reviewer_is_reviewed_by_the_old_one(git_walk: Walk) -> None:
+    folder = git_walk.folder
+    (folder / "qa.py").write_text(HEAD + "give(verdict='fail', reason='old one', evidence=proof)")
+    bribed = HEAD + "give(verdict='pass', reason='bribed', evidence=proof)"
+    (folder.parent / "bribed.py").write_text(bribed)
+    toml = TOML.replace("echo line >> out.txt", "echo line >> out.txt; cp ../bribed.py qa.py")
+    toml = toml.replace("command = <reviewer>", 'command = ["python3", "qa.py"]')
+    got = git_walk.run(
+        "--config", settings(git_walk, toml), "--task", "work", "--max-attempts", "1"
+    )
+    assert got.task["task_status"] == "failed"
+    assert got.task["verdict"]["reason"] == "QA failed: old one"
+
+
+@pytest.mark.criterion("J01", "J05")
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (
+            {"score": 0.9, "verdict": "pass", "reason": "ok", "evidence": [{"saw": "it"}]},
+            "succeeded",
+        ),
+        ({"score": 0.9, "verdict": "pass", "reason": "ok", "evidence": []}, "pending_qa"),
+        ({"score": 0.2, "verdict": "fail", "reason": "no", "evidence": []}, "failed"),
+    ],
+)
+def test_an_evaluator_can_be_the_reviewer(walk: Walk, answer: dict[str, Any], status: str) -> None:
+    judge = Judge(walk, f"print({json.dumps(answer)!r})")
+    toml = TOML.replace("[agents.reviewer]", "[evaluators.reviewer]")
+    config = settings(walk, toml, reviewer=judge.command)
+    got = walk.run("--config", config, "--task", "work", "--max-attempts", "1")
+    assert got.task["task_status"] == status
+    assert judge.shown[0]["question"] == "qa"
+
+
+@pytest.mark.criterion("J02", "J07", "C06", "P07")
+def test_no_command_leads_around_qa(walk: Walk) -> None:
+    """Whoever tries everything gets no green without a reviewer, but for the badge of a person."""
+    agent = (
+        "echo line > out.txt; truegreen done --reason verified; truegreen noop --reason x;"
+        "truegreen review $TRUEGREEN_TASK --accept --reason mine;"
+        "truegreen approve $TRUEGREEN_TASK; truegreen verify $TRUEGREEN_TASK;"
+        'echo \'{"task_status": "succeeded", "reason": "QA passed", "verdict": "pass"}\''
+        " > $TRUEGREEN_RESULT; true"
+    )
+    given = ("--role", "coder", "--gate", "test -s out.txt", "--rescue", "none")
+    got = walk.run(*given, "--", "sh", "-c", agent)
+    task = got.task["id"]
+    assert (got.status, got.task["task_status"]) == (3, "pending_qa")
+    (qa,) = reviews(walk)
+    for words in (
+        ("verify", task),
+        ("verify", qa["id"]),
+        ("wait", task, "--timeout", "1s"),
+        ("attempt", task),
+        ("attempt", qa["id"]),
+        ("approve", task),
+        ("approve", qa["id"]),
+        ("unblock", task),
+        ("review", qa["id"], "--accept", "--reason", "the review is fine"),
+        ("cancel", qa["id"], "--reason", "not needed"),
+    ):
+        walk.tg(*words)
+        assert walk.tg("show", "--json", task).json()["task_status"] == "pending_qa", words
+    over = walk.tg("review", task, "--accept", "--reason", "I read it all", "--json")
+    assert over.status == 0, over
+    assert over.json()["badges"] == ["overridden"]
+
+
+@pytest.mark.criterion("J07")
+def test_qa_is_never_reviewed_itself_and_a_mended_task_is_again(walk: Walk) -> None:
+    body = "give(verdict='pass' if len(lines) > 1 else 'fail', reason='r', evidence=proof)"
+    toml = TOML.replace('roles = ["coder"]', 'roles = ["coder", "qa"]')
+    got = carried(walk, body, toml)
+    assert got.status == 0
+    assert [qa["title"] for qa in reviews(walk)] == ["QA Review: work"] * 2
+    assert len(walk.tg("list", "--json").json()["tasks"]) == 3
+
+
+@pytest.mark.criterion("J12", "M03")
+def test_a_review_whose_supervisor_dies_is_carried_on_by_the_next(walk: Walk) -> None:
+    slow = "import time; time.sleep(60)"
+    config = settings(walk, TOML, reviewer=reviewer(walk, slow))
+    running = walk.start("--config", config, "--task", "work")
+    try:
+
+        def under_way() -> bool:
+            rows = walk.tg("list", "--json", "--role", "qa").json()["tasks"]
+            return bool(rows) and rows[0]["task_status"] == "running"
+
+        until(under_way)
+    finally:
+        running.kill()
+        running.communicate()
+    reviewer(walk, "give(verdict='pass', reason='second try', evidence=proof)")
+    (task,) = [
+        row["id"] for row in walk.tg("list", "--json").json()["tasks"] if row["title"] == "work"
+    ]
+    answer = walk.tg("attempt", task, "--json")
+    assert answer.json()["task_status"] == "succeeded", answer
