@@ -36,8 +36,9 @@ from truegreen.model import (
     Phase,
     Role,
 )
+from truegreen.record import rows as record_rows
 from truegreen.record.ledger import Ledger, Start, audits
-from truegreen.record.ledger.audits import Audited
+from truegreen.record.ledger.audits import Audited, AuditedFinding
 
 F, D = FindingOutcome, ExitDetail
 BEA = Actor(Role.OPERATOR, "bea")
@@ -129,6 +130,21 @@ def test_runs_come_in_the_order_of_their_ends_and_each_once(
         assert [[f.check for f in row.findings] for row in rows] == [["tests", "lint"]] * 7
 
 
+def test_no_finding_is_read_twice(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(5):
+        gone(ledger)
+    seen = []
+
+    def read(kind: type[Any], row: tuple[Any, ...]) -> Any:
+        seen.append(kind)
+        return record_rows.read(kind, row)
+
+    monkeypatch.setattr(audits, "read", read)
+    monkeypatch.setattr(audits, "PAGE", 2)
+    assert len(list(ledger.audited(0))) == 5
+    assert seen.count(AuditedFinding) == 5
+
+
 def test_a_period_begins_with_its_first_instant(ledger: Ledger) -> None:
     tickets = [gone(ledger, Outcome.FAILED) for _ in range(4)]
     at = [row.run.ended_at for row in ledger.audited(0)]
@@ -171,6 +187,19 @@ def test_work_that_is_only_accepted_in_the_period_comes_last_and_once(ledger: Le
     assert [(row.run.task, row.late) for row in rows] == [(by_person.id, True), (by_qa.id, True)]
     assert [row.findings[-1].kind for row in rows] == ["person", "qa"]
     assert [row.late for row in ledger.audited(0)] == [False, False]
+
+
+def test_late_acceptances_come_page_by_page(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [brought(ledger, S.NEEDS_REVIEW)[0] for _ in range(3)]
+    since = max(row.run.ended_at for row in ledger.audited(0)) + 1
+    for task in tasks:
+        ledger.review(task.id, accept=True, actor=BEA, reason="looked at it")
+    for page in (500, 2, 1):
+        monkeypatch.setattr(audits, "PAGE", page)
+        found = [row.run.task for row in ledger.audited(since)]
+        assert found == [task.id for task in tasks]
 
 
 def test_the_whole_is_what_the_dossiers_say(ledger: Ledger) -> None:
@@ -226,6 +255,29 @@ def test_a_yes_that_was_taken_back_says_so(ledger: Ledger) -> None:
     assert (answer.actor, answer.undone) == ("operator:bea", True)
     row = only(ledger)
     assert (row.run.falsified, row.run.verdict, row.run.status) == (True, Outcome.PASSED, S.QUEUED)
+
+
+def test_a_second_yes_stands_after_the_first_was_taken_back(ledger: Ledger) -> None:
+    task, _ = brought(ledger, S.NEEDS_REVIEW)
+    ledger.review(task.id, accept=True, actor=BEA, reason="fine")
+    ledger.review(task.id, accept=False, actor=OPERATOR, reason="CI is red")
+    again = started(ledger, task.id)
+    declared(ledger, again)
+    judged(ledger, again, Outcome.INCONCLUSIVE)
+    ledger.review(task.id, accept=True, actor=BEA, reason="now it is")
+    assert [answer.undone for answer in ledger.answered(0)] == [True, False]
+
+
+def test_a_question_is_as_old_as_the_wait_not_as_the_last_event(ledger: Ledger) -> None:
+    task, _ = brought(ledger, S.NEEDS_REVIEW)
+    asked = ledger.task(task.id).updated_at
+    ticket = ledger.recheck(task.id, holder="t", actor=OPERATOR)
+    ledger.record(ticket, [finding(ledger, ticket, F.INCONCLUSIVE)])
+    ledger.judge(ticket, verdict(ledger, ticket, Outcome.INCONCLUSIVE))
+    assert ledger.task(task.id).updated_at > asked
+    ledger.review(task.id, accept=True, actor=BEA, reason="fine")
+    (answer,) = ledger.answered(0)
+    assert answer.asked_at == asked
 
 
 def test_answers_come_page_by_page(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,13 @@ from tests.record.lives import (
     declared,
     ended,
     finding,
+    judged,
     opened,
     started,
     verdict,
 )
-from truegreen.contract import Evaluator, Gate, GateKind
-from truegreen.errors import Refused, Terminated
+from truegreen.contract import Duration, Evaluator, Gate, GateKind
+from truegreen.errors import Forbidden, Refused, Terminated
 from truegreen.facts import Claim, Ticket
 from truegreen.model import (
     Cell,
@@ -29,8 +30,10 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record.ledger import Ledger
+from truegreen.record.rows import Task
 
 PASSED = FindingOutcome.PASSED
+F, S = FindingOutcome, TaskStatus
 GATES = (
     Gate(name="tests", kind=GateKind.RUN, command=("pytest",)),
     Gate(name="lint", kind=GateKind.RUN, command=("ruff",)),
@@ -131,3 +134,42 @@ def test_what_was_refused_about_no_task_can_be_read_too(ledger: Ledger) -> None:
             ledger.send(agent.id, "wake up", actor=OPERATOR)
     (refusal,) = ledger.refusals()
     assert (refusal.verb, refusal.code, refusal.times) == ("send", "terminated", 3)
+
+
+# -- independence, and what nobody decides ------------------------------------------------------
+
+
+@pytest.mark.criterion("F13", "F16")
+@pytest.mark.parametrize("identity", [{"session": "s-1"}, {"definition": "sha256:doer"}])
+def test_an_answer_out_of_the_doers_own_mouth_is_refused(
+    ledger: Ledger, identity: dict[str, str]
+) -> None:
+    agent = ledger.register_agent("coder", "sha256:doer", actor=OPERATOR)
+    ticket = started(ledger, agent_id=agent.id, evaluators=(JUDGE,))
+    ledger.end_run(ticket, ended(session="s-1"))
+    mine = {"check": "reviewer", "kind": "evaluator", "score": 1.0}
+    own = finding(ledger, ticket, F.PASSED, **mine, evidence={"identity": identity})
+    with pytest.raises(Forbidden, match="is the doer itself"):
+        ledger.record(ticket, [own])
+    others = {"identity": {"session": "s-2", "definition": "sha256:judge"}}
+    assert ledger.record(ticket, [finding(ledger, ticket, F.PASSED, **mine, evidence=others)])
+
+
+@pytest.mark.criterion("F08")
+def test_only_what_has_waited_too_long_by_its_own_terms_fails(ledger: Ledger) -> None:
+    def undecided(**terms: Any) -> Task:
+        ticket = started(ledger, **terms)
+        declared(ledger, ticket)
+        return judged(ledger, ticket, Outcome.INCONCLUSIVE)
+
+    patient = undecided()
+    late = undecided(review_within=Duration(1))
+    early = undecided(review_within=Duration(3_600_000_000))
+    (failed,) = ledger.expire_reviews()
+    assert (failed.id, failed.status, failed.attempts) == (late.id, S.FAILED, late.attempts)
+    event = ledger.events(late.id)[-1].event
+    assert (event.event, event.level, event.actor) == ("fail", "warn", "system:truegreen")
+    assert [ledger.task(t.id).status for t in (patient, early)] == [S.NEEDS_REVIEW] * 2
+    assert ledger.expire_reviews() == []
+    with pytest.raises(Forbidden):
+        ledger.expire_reviews(actor=OPERATOR)

@@ -27,7 +27,7 @@ class Judge:
         home = walk.folder.parent / "judges"
         home.mkdir(exist_ok=True)
         # A judge may write where clients keep their own things, and nowhere else.
-        notes = Path(walk.environ()["HOME"]) / ".cache"
+        notes = Path(walk.environ()["HOME"]) / ".codex"
         notes.mkdir(parents=True, exist_ok=True)
         self._log = notes / f"{name}.log"
         self.path = home / f"{name}.py"

@@ -138,7 +138,7 @@ def test_no_usable_answer_is_tried_twice_and_then_a_persons(walk: Walk, body: st
 
 @pytest.mark.criterion("F10", "F29")
 def test_a_judge_that_answers_at_the_second_try_is_heard(walk: Walk) -> None:
-    flag = Path(walk.environ()["HOME"]) / ".cache" / "tried"
+    flag = Path(walk.environ()["HOME"]) / ".codex" / "tried"
     body = f"p = {str(flag)!r}\nif not os.path.exists(p):\n    open(p, 'w'); sys.exit(9)\n{GOOD}"
     judge = Judge(walk, body)
     got = walk.run(*GATE, *judge.option, *shell(WORK))

@@ -407,6 +407,20 @@ def test_a_red_gate_is_never_outvoted(findings, terms, exit_, place, more):
     assert conclude([*only, red], terms, exit_).outcome is Outcome.FAILED
 
 
+@pytest.mark.criterion("F12", "F19")
+@given(some_findings, any_terms, LIKELY)
+def test_an_evaluator_may_lower_confirm_or_rescue_and_never_raises(findings, terms, exit_):
+    """Whatever judges say: with them, work passes only where its gates alone would let it."""
+    gates = [f for f in findings if f.check in {"a", "b"}]
+    bare = replace(terms, evaluators=())
+    alone = conclude(gates, bare, exit_).outcome
+    heard = conclude([f for f in findings if f.check in {"a", "b", "reviewer"}], terms, exit_)
+    if alone is Outcome.FAILED:
+        assert heard.outcome is Outcome.FAILED
+    if heard.outcome is Outcome.PASSED and any(gate.required for gate in terms.gates):
+        assert alone is Outcome.PASSED
+
+
 @given(any_findings, any_exit)
 def test_without_required_checks_nothing_passes(findings, exit_):
     for terms in (contract(), contract(gates=(run_gate("true", name="a", required=False),))):

@@ -238,7 +238,7 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
         raise click.UsageError(_NOTHING)
     adapter_of(contract.adapter, contract.command)
     _check_gates(contract, config)
-    contract = _settled(contract, _settings_folder(config))
+    contract = _settled(contract, settings_folder(config))
     gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
 
@@ -265,7 +265,8 @@ def _settled(contract: Contract, here: str) -> Contract:
     return replace(contract, evaluators=judges)
 
 
-def _settings_folder(config: Config) -> str:
+def settings_folder(config: Config) -> str:
+    """Where truegreen.toml lies; here, where there is none."""
     return os.path.dirname(os.path.abspath(config.file)) if config.file else os.getcwd()
 
 
@@ -293,7 +294,7 @@ def keep_cases(gate: Gate, cwd: str, config: Config) -> Gate:
     if gate.kind is not GateKind.HELD_OUT:
         return gate
     try:
-        return frozen(gate, here=_settings_folder(config), top=top_of(cwd), kept=held_of(config))
+        return frozen(gate, here=settings_folder(config), top=top_of(cwd), kept=held_of(config))
     except InvalidInput as error:
         raise at(f"gates.{gate.name}", error) from None
 

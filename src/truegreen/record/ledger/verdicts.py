@@ -34,7 +34,7 @@ from truegreen.record.ledger.desk import (
 from truegreen.record.ledger.inputs import REASON_LIMIT, WORD_LIMIT, as_json, to_json, typed
 from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Judged, Step, after_verdict, decide
-from truegreen.record.rows import FindingRow, Task, read
+from truegreen.record.rows import Agent, FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
 
 EVIDENCE_LIMIT = 262144
@@ -72,6 +72,7 @@ class Verdicts(Chains):
 
     def _find(self, tx: Tx, work: Work, finding: Finding) -> str:
         _check_fresh(work, finding)
+        self._check_independent(tx, work, finding)
         finding_id = new_id("fnd", tx.now)
         tx.run(
             "insert_finding",
@@ -98,6 +99,20 @@ class Verdicts(Chains):
             now=tx.now,
         )
         return finding_id
+
+    @staticmethod
+    def _check_independent(tx: Tx, work: Work, finding: Finding) -> None:
+        """An evaluator's answer out of the doer's own conversation or definition is none."""
+        if work.terms.threshold(finding.check, rescue=False) is None:
+            return
+        row = tx.one("agent_by_key", key=work.run.agent_key)
+        told = finding.evidence.get("identity")
+        if row is None or not isinstance(told, dict):
+            return
+        doer = read(Agent, row)
+        same_session = doer.session is not None and told.get("session") == doer.session
+        if same_session or told.get("definition") == doer.definition:
+            raise Forbidden(f"{finding.judge} is the doer itself ({doer.id})")
 
     def judge(
         self, ticket: Ticket, verdict: Verdict, *, actor: Actor = SYSTEM, key: str | None = None

@@ -630,7 +630,7 @@ SELECT findings.run_key, findings.check_name, findings.kind, findings.phase, fin
 -- Runs that were accepted in a period, by one actor, and had ended before it.
 SELECT DISTINCT runs.key, runs.ended_at FROM events JOIN runs ON runs.id = events.run_id
   WHERE events.actor = :actor AND events.at >= :since AND events.event IN ('resume', 'accept')
-  AND events.event = 'accept' AND runs.ended_at < :since AND runs.key > :after_key
+  AND runs.ended_at < :since AND runs.key > :after_key
   ORDER BY runs.key LIMIT :n;
 
 -- name: audit_answerers
