@@ -110,12 +110,13 @@ def operator() -> Actor:
 
 def check_outside(ledger: Ledger) -> None:
     """Refuse a process of a live run also where it has dropped its environment."""
-    live = [left.run for left in ledger.owned("")]
+    live = ledger.owned("")
     if not live:
         return
-    from truegreen.work.tree import own_tag  # noqa: PLC0415 - only while something runs
+    from truegreen.supervisor.holder import process_of  # noqa: PLC0415 - only while something runs
+    from truegreen.work.tree import own_tag  # noqa: PLC0415 - as above
 
-    run = own_tag(live)
+    run = own_tag({left.run: process_of(left.lease.process) for left in live})
     if run:
         raise _inside(run)
 

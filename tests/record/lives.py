@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truegreen.contract import Budget, Contract, Gate, GateKind, QaTerms
+from truegreen.contract import AgentDefinition, Budget, Contract, Gate, GateKind, QaTerms
 from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import (
     PARENT,
@@ -31,6 +31,9 @@ LEAD = Actor(Role.LEAD, "lead")
 GATE = Gate(name="tests", kind=GateKind.RUN, command=("pytest",))
 BASE, TREE = "tree:base", "tree:left"
 S = TaskStatus
+REVIEWED = QaTerms(
+    roles=("coder",), agent="reviewer", definition=AgentDefinition(command=("review", "it"))
+)
 
 
 def contract(**terms: Any) -> Contract:
@@ -124,7 +127,7 @@ def declared(ledger: Ledger, ticket: Ticket) -> Task:
 
 _TERMS: dict[TaskStatus, dict[str, Any]] = {
     S.AWAITING_APPROVAL: {"mode": Mode.ASSISTED},
-    S.PENDING_QA: {"role": "coder", "qa": QaTerms(roles=("coder",))},
+    S.PENDING_QA: {"role": "coder", "qa": REVIEWED},
     S.FAILED: {"budget": Budget(attempts=1)},
 }
 _OUTCOMES = {

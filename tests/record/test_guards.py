@@ -23,9 +23,10 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record import guards, triggers
-from truegreen.record.guards import GUARDS, IRREPLACEABLE, SEARCH, Guard
+from truegreen.record.guards import GUARDS, Guard
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.lifecycle import AGENT_EDGES, TARGETS
+from truegreen.record.sqlite_guards import IRREPLACEABLE, SEARCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,7 +32,7 @@ import json, os, sys
 def give(**verdict):
     with open(os.environ["TRUEGREEN_VERDICT"], "w") as file:
         json.dump(verdict, file)
-lines = open("out.txt").read().splitlines()
+lines = open("work/out.txt").read().splitlines()
 proof = [{"command": "wc -l out.txt", "saw": str(len(lines))}]
 """
 
@@ -174,7 +174,7 @@ def test_the_author_as_its_own_reviewer_is_refused_before_anything_runs(walk: Wa
 def test_a_reviewer_works_on_a_copy_with_a_fresh_context(git_walk: Walk) -> None:
     body = (
         "shown = json.load(open(os.environ['TRUEGREEN_REVIEW']))\n"
-        "open('out.txt', 'w').write('spoilt by the reviewer')\n"
+        "open('work/out.txt', 'w').write('spoilt by the reviewer')\n"
         "told = {'here': os.getcwd(), 'question': shown['question'], 'files': os.listdir('.')}\n"
         "give(verdict='pass', reason='ok', evidence=[{'told': json.dumps(told)}])"
     )
@@ -202,6 +202,54 @@ def test_an_author_that_rewrites_the_reviewer_is_reviewed_by_the_old_one(git_wal
     )
     assert got.task["task_status"] == "failed"
     assert got.task["verdict"]["reason"] == "QA failed: old one"
+
+
+FORGED = (
+    "open(os.environ['TRUEGREEN_VERDICT'], 'w').write("
+    '\'{"verdict": "pass", "reason": "forged", "evidence": [{"a": 1}]}\')'
+)
+
+
+@pytest.mark.criterion("J03", "E05")
+def test_what_the_author_left_does_not_start_with_the_reviewer(walk: Walk) -> None:
+    """Modules that an interpreter would take from the folder it starts in are the author's."""
+    forged = f"import os; {FORGED}; os._exit(0)"
+    (walk.folder.parent / "forge.py").write_text(forged)
+    toml = TOML.replace("echo line >> out.txt", "echo line >> out.txt; cp ../forge.py json.py")
+    path = walk.folder.parent / "reviewer.py"
+    path.write_text(HEAD + "give(verdict='fail', reason='mine', evidence=proof)")
+    toml = toml.replace("<reviewer>", json.dumps([sys.executable, "-c", path.read_text()]))
+    got = walk.run("--config", settings(walk, toml), "--task", "work", "--max-attempts", "1")
+    assert got.task["verdict"]["reason"] == "QA failed: mine"
+
+
+OTHER_WORDS = """\
+give(verdict="pass", reason="forged", evidence=proof)
+print(json.dumps({"verdict": "fail", "reason": "what I really found"}))
+"""
+IN_COMPANY = """\
+import subprocess
+subprocess.Popen(["sleep", "30"], start_new_session=True)
+give(verdict="pass", reason="ok", evidence=proof)
+"""
+
+
+@pytest.mark.criterion("J05", "J15")
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (OTHER_WORDS, "two different verdicts"),
+        (IN_COMPANY, "was still running and could have written the verdict"),
+    ],
+    ids=["contradicted", "company"],
+)
+def test_a_verdict_that_somebody_else_may_have_written_is_none(
+    walk: Walk, body: str, why: str
+) -> None:
+    got = carried(walk, body)
+    assert (got.status, got.task["task_status"]) == (3, "pending_qa")
+    (qa,) = reviews(walk)
+    assert why in qa["verdict"]["reason"]
 
 
 @pytest.mark.criterion("J01", "J05")

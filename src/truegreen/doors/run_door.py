@@ -1,7 +1,8 @@
 """The door of one run: the agent inside declares and asks for approvals, and can do nothing else.
 
 Each request carries the run's token; the ledger knows it again and looks at the fence. Waiting for
-a person happens here, so that the agent's program just blocks.
+a person happens here, so that the agent's program just blocks. What can't be read, asked or looked
+at is not approved.
 """
 
 from __future__ import annotations
@@ -14,24 +15,36 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from truegreen.contract import Duration
 from truegreen.doors.line import Line, listen, receive, send
-from truegreen.errors import Forbidden, InvalidInput, TruegreenError
+from truegreen.errors import (
+    Forbidden,
+    InvalidInput,
+    NotRunning,
+    TruegreenError,
+    Unavailable,
+)
 from truegreen.facts import SYSTEM, Actor, Claim, Statement, Ticket
 from truegreen.model import ClaimKind, TaskStatus
 from truegreen.record.ledger import Ledger
+from truegreen.record.ledger.approvals import CHANGED
+from truegreen.record.ledger.leases import Standing
 from truegreen.record.rows import Task
 
-APPROVAL_SECONDS = 24 * 3600.0
-"""How long a question waits for a person; then the run ends blocked, never approved."""
 _LOOK_SECONDS = 0.25
 _REQUEST_SECONDS = 10.0
 _LAST_SECONDS = 10.0
 """How long an agent that may not go on is kept from acting on the answer; it dies meanwhile."""
 _AT_ONCE = 16
+_SHOWN = 1000
 
 
 class RunDoor:
-    """Listens while a run goes on."""
+    """Listens while a run goes on.
+
+    `patience` is how long a question waits for a person; then the run ends blocked. `digest` says
+    which tree stands in the workspace now, and `tell` reaches whoever watches the run.
+    """
 
     def __init__(
         self,
@@ -39,14 +52,19 @@ class RunDoor:
         ticket: Ticket,
         path: str,
         *,
-        patience: float = APPROVAL_SECONDS,
+        patience: Duration,
+        digest: Callable[[], str],
+        tell: Callable[[str], None] = lambda _: None,
         last_seconds: float = _LAST_SECONDS,
     ) -> None:
         self._ledger = ledger
         self._ticket = ticket
         self._path = path
         self._patience = patience
+        self._digest = digest
+        self._tell = tell
         self._last_seconds = last_seconds
+        self._looking = threading.Lock()
         self._closed = threading.Event()
         self._seats = threading.BoundedSemaphore(_AT_ONCE)
         self._line = listen(path)
@@ -63,6 +81,8 @@ class RunDoor:
             self._thread.join(timeout=5)
             with suppress(OSError):  # the agent may have put anything there
                 os.unlink(self._path)
+            with self._looking:  # the workspace is somebody else's from now on
+                pass
 
     def _serve(self) -> None:
         while not self._closed.is_set():
@@ -111,21 +131,58 @@ class RunDoor:
         return {**self._said(task), "claim": claim.kind}
 
     def _checkpoint(self, actor: Actor, question: Line) -> Line:
-        action = str(question.get("action", ""))
-        task = self._ledger.checkpoint(self._ticket, action, actor=actor)
-        deadline = time.monotonic() + self._patience
-        while task.status is TaskStatus.AWAITING_APPROVAL and not self._closed.is_set():
-            if time.monotonic() > deadline:
-                hours = f"{self._patience / 3600:g} h"
-                reason = f"nobody answered within {hours}: {action}"
-                task = self._ledger.deny(self._ticket.task, actor=SYSTEM, reason=reason)
-                break
-            self._closed.wait(_LOOK_SECONDS)
-            task = self._ledger.task(self._ticket.task)
-        approved = task.status is TaskStatus.RUNNING
+        approved = self._approved(actor, str(question.get("action", "")))
         if not approved:
             self._closed.wait(self._last_seconds)
-        return {**self._said(task), "approved": approved}
+        return {**self._said(self._ledger.task(self._ticket.task)), "approved": approved}
+
+    def _approved(self, actor: Actor, action: str) -> bool:
+        """Ask, until the answer is no or was given about the tree that stands there now."""
+        asked = self._tree()
+        self._ledger.checkpoint(self._ticket, action, actor=actor, digest=asked)
+        while self._answered_yes(action):
+            now = self._tree()
+            if now == asked:
+                return True
+            self._ledger.checkpoint(self._ticket, action, actor=SYSTEM, digest=now, void=asked)
+            self._tell(f"the approval is void, {CHANGED}: {action}")
+            self._tell(f"truegreen approve {self._ticket.task} --digest {now}   if it still holds")
+            asked = now
+        return False
+
+    def _tree(self) -> str:
+        with self._looking:
+            if self._closed.is_set():
+                raise NotRunning(f"{self._ticket.run} is over")
+            try:
+                return self._digest()
+            except OSError as error:
+                raise Unavailable(f"the work can't be looked at: {error.strerror}") from None
+
+    def _answered_yes(self, action: str) -> bool:
+        """Wait for a person, as long as the contract says; silence ends the run blocked."""
+        deadline = time.monotonic() + self._patience / 1e6
+        while not self._closed.is_set():
+            standing = self._standing()
+            mine = standing is None or (standing.mine and not standing.ended)
+            if standing and not (mine and standing.status is TaskStatus.AWAITING_APPROVAL):
+                return mine and standing.status is TaskStatus.RUNNING
+            if time.monotonic() > deadline:
+                self._expire(action)
+            self._closed.wait(_LOOK_SECONDS)
+        return False
+
+    def _standing(self) -> Standing | None:
+        """How the run stands; nobody has approved what nobody can read."""
+        try:
+            return self._ledger.standing(self._ticket)
+        except Unavailable:
+            return None
+
+    def _expire(self, action: str) -> None:
+        reason = f"nobody answered within {self._patience}: {action[:_SHOWN]}"
+        with suppress(NotRunning, Unavailable):  # answered a moment ago, or not to be written yet
+            self._ledger.deny(self._ticket.task, actor=SYSTEM, reason=reason)
 
     def _task(self, _actor: Actor, _question: Line) -> Line:
         return self._said(self._ledger.task(self._ticket.task))

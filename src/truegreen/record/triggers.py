@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from truegreen.record import guards
 from truegreen.record.dialects import WORDS
+from truegreen.record.sqlite_guards import IRREPLACEABLE, SEARCH
 
 
 def render_sqlite() -> list[str]:
     """The triggers for SQLite; dropped and made anew by every migration."""
     statements = []
-    for guard in (*guards.GUARDS, *guards.IRREPLACEABLE, guards.SEARCH):
+    for guard in (*guards.GUARDS, *IRREPLACEABLE, SEARCH):
         body = [
             f"SELECT RAISE(ABORT, 'truegreen/{rule.code}: {rule.message}')"
             f" WHERE {rule.condition.format(**WORDS['sqlite'])}"

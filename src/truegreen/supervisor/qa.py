@@ -55,8 +55,8 @@ _READER = Evaluator(name="qa", command=("qa",), blind=True)
 """How the bundle is made out for an agent: blind to what the author says of its own work."""
 
 PROMPT = """\
-You review the work of another agent before it counts. It lies in this folder, a copy of your own:
-nothing that you do here changes the original.
+You review the work of another agent before it counts. It lies in the folder `work`, a copy of your
+own: nothing that you do here changes the original.
 
 The task: {title}
 {goal}
@@ -68,7 +68,8 @@ Check for yourself: read the change, run what shows that it works, look for what
 or only made to look right. Then write your verdict to the file named by $TRUEGREEN_VERDICT:
 {{"verdict": "pass" | "fail" | "uncertain", "reason": "one sentence",
   "evidence": [{{"command": "what you ran or opened", "saw": "what it showed"}}]}}
-A pass without evidence does not count. A fail says what has to be mended.
+A pass without evidence does not count. A fail says what has to be mended. End with the same JSON as
+your last words, so that nobody can put another verdict in its place.
 """
 
 
@@ -103,10 +104,13 @@ def prepared_review(place: Place, case: Case, watch: Watch) -> Iterator[Prepared
     """A copy of the work, and the reviewer's command with files that the author can't have made."""
     task = case.review.task
     folder = paths.join(place.reviews, f"{task.id}-{task.attempt + 1}")
-    work, before = paths.join(folder, "work"), paths.join(folder, "before")
+    # The author's files are not where the reviewer starts: what a client or an interpreter takes
+    # from the folder that it starts in would be the author's to say.
+    room, before = paths.join(folder, "room"), paths.join(folder, "before")
+    work = paths.join(room, "work")
     remove(folder)
-    os.makedirs(folder, mode=0o700)
-    workspace, ground = case.subject.workspace, case.subject.ground
+    os.makedirs(room, mode=0o700)
+    workspace = case.subject.workspace
 
     def base() -> str:
         if not paths.isdir(before):
@@ -115,13 +119,11 @@ def prepared_review(place: Place, case: Case, watch: Watch) -> Iterator[Prepared
 
     try:
         workspace.lay(case.subject.left, work)
-        below = paths.join(work, ground.folder)
-        os.makedirs(below, exist_ok=True)
         command = out_of_reach(
             case.contract.command, at=case.contract.cwd, root=workspace.root, base=base
         )
         contract = replace(
-            case.contract, cwd=below, command=command, goal=_prompt(case), writable=()
+            case.contract, cwd=room, command=command, goal=_prompt(case), writable=()
         )
         # Each attempt stands on a fresh copy, and knows what went wrong with the one before.
         fresh = prepare(place, case.review._replace(runs=[]), contract, watch)
@@ -180,20 +182,41 @@ class Review(Attempt):
         )
 
     def _verdict(self, ran: Ran) -> Opinion:
-        """From its file, from what it declared, or from its last words; one of them is enough."""
+        """The one verdict of a review: all that it said must agree, and nobody else be there."""
+        given = self._given(ran)
+        if not given:
+            return no_answer("it gave no verdict")
+        broken = next((each for each in given if each.trouble), None)
+        if broken:
+            return broken
+        if len({each.verdict for each in given}) > 1:
+            return no_answer("it gave two different verdicts")
+        swept = ran.ended.facts.get("swept")
+        if swept and given[0].verdict is Word.PASS:
+            return no_answer(f"{swept[0]} was still running and could have written the verdict")
+        return given[0]
+
+    def _given(self, ran: Ran) -> list[Opinion]:
+        """From its file, from what it declared, from its last words; the last may be none."""
         files = self._worker.files
+        given = []
         found = read_regular(
             paths.join(files.inside, VERDICT_FILE), within=files.inside, limit=ANSWER_BYTES
         )
         if not isinstance(found, Trouble):
-            return read_verdict(found.data)
-        if not found.absent:
-            return no_answer(f"its verdict file {found.reason}")
+            given.append(read_verdict(found.data))
+        elif not found.absent:
+            given.append(no_answer(f"its verdict file {found.reason}"))
         if ran.claim and "verdict" in ran.claim.extra:
-            return read_verdict(msgspec.json.encode(ran.claim.extra))
-        said = ran.last.reading.claim.reason.encode() if ran.last.reading.claim else b""
-        spoken = ran.last.ended.stdout.tail if self._prepared.adapter.name == "command" else said
-        return read_verdict(spoken)
+            given.append(read_verdict(msgspec.json.encode(ran.claim.extra)))
+        spoken = self._spoken(ran)
+        return [*given, spoken] if not (given and spoken.trouble) else given
+
+    def _spoken(self, ran: Ran) -> Opinion:
+        if self._prepared.adapter.name == "command":
+            return read_verdict(ran.last.ended.stdout.tail)
+        said = ran.last.reading.claim
+        return read_verdict(said.reason if said else "")
 
 
 def _outcome(opinion: Opinion) -> FindingOutcome:

@@ -7,6 +7,7 @@ carries a run's mark or descends from a known process.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -114,6 +115,23 @@ def _carries(pid: int, word: bytes, number: bytes) -> bool:
         return word in read_all(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
         return False  # gone, or of another user: not one that we started
+
+
+def own_tag(runs: Mapping[str, Identity | None]) -> str:
+    """Which of these runs this process belongs to, by its limits or its parents; empty for none.
+
+    An agent can drop its environment. At isolation `none` it can drop its parents too.
+    """
+    try:
+        limits = read_all("/proc/self/limits")
+    except OSError:
+        return ""  # where there is no /proc nobody can be known again
+    line = _ancestry(os.getpid(), table())
+    for tag, root in runs.items():
+        descends = root is not None and root.pid in line and root.alive()
+        if descends or str(mark_of(tag)).encode() in limits:
+            return tag
+    return ""
 
 
 def family(tag: str, identity: Identity | None) -> list[Entry]:

@@ -11,9 +11,20 @@ from contextlib import contextmanager
 import pytest
 
 from tests.faces.conftest import SCRIPT, Furnished, Run
-from tests.record.lives import declared, ended, finding, judged, opened, started, verdict
+from tests.record.lives import (
+    BASE,
+    OPERATOR,
+    declared,
+    ended,
+    finding,
+    judged,
+    opened,
+    started,
+    verdict,
+)
 from truegreen.contract import Budget
 from truegreen.faces.cli.outcome import worst
+from truegreen.facts import Ticket
 from truegreen.model import ExitDetail, FindingOutcome, Outcome, TaskStatus
 from truegreen.record.ledger import Ledger, Start, open_ledger
 
@@ -49,6 +60,36 @@ def test_what_is_not_settled_in_time_is_75_and_never_0(
     assert answer.status == 75
     assert answer.err == ""
     assert answer.json()["task_status"] == status
+
+
+def ended_in_vain(ledger: Ledger, review: Ticket) -> None:
+    ledger.end_run(review, ended(ExitDetail.REFUSED))
+
+
+def left_undecided(ledger: Ledger, review: Ticket) -> None:
+    declared(ledger, review)
+    judged(ledger, review, Outcome.UNKNOWN)
+
+
+def called_off(ledger: Ledger, review: Ticket) -> None:
+    ledger.cancel(review.task, actor=OPERATOR)
+
+
+@pytest.mark.criterion("J12")
+@pytest.mark.parametrize("settle", [ended_in_vain, left_undecided, called_off])
+def test_a_review_that_gave_no_verdict_leaves_its_task_to_people(
+    settle: Callable[[Ledger, Ticket], None], tg: Run, furnished: Furnished
+):
+    ledger = open_ledger(furnished.url)
+    task = furnished.tasks[S.PENDING_QA]
+    (review,) = ledger.reviews_of(task)
+    ticket = ledger.start(review.id, Start("qa", base_digest=BASE))
+    assert tg("wait", task, "--timeout", "0").status == 75, "the review is under way"
+    settle(ledger, ticket)
+    ledger.close()
+    answer = tg("wait", task)
+    assert (answer.status, answer.err) == (3, "")
+    assert answer.out.splitlines()[-1].startswith("task  ◑ pending_qa")
 
 
 def cap_hit(ledger: Ledger) -> str:

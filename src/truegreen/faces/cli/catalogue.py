@@ -12,6 +12,10 @@ GROUPS = {
         "attempt": ("run", "carry out a queued task here and now"),
         "wait": ("waiting", "until tasks are settled or need a person"),
         "gate": ("verification", "run one gate now"),
+        "evaluators": (
+            "evaluators",
+            "the judges that are set; probe: ask one about known bad work",
+        ),
         "verify": ("verification", "check again what the latest run of a task left"),
     },
     "Look at the work": {
@@ -20,13 +24,19 @@ GROUPS = {
         "log": ("logs", "what the agent of a run wrote; --follow waits for more"),
         "events": ("events", "the history, of one task or of all; --follow waits for more"),
         "matrix": ("matrix", "how runs ended against what the work is worth, in numbers"),
+        "receipt": (
+            "receipts",
+            "a task's signed receipt; verify checks one with public keys alone",
+        ),
+        "audit": ("audit", "what agents claimed against what was found; --html writes a page"),
         "agents": ("agents", "the agents that are known; agents adapters: the clients found here"),
     },
     "Recover": {
         "retry": ("recovery", "queue a task again, also one that is settled"),
         "unblock": ("recovery", "queue a blocked task again, in another mode if asked"),
-        "approve": ("recovery", "let a task go on that waits for an approval"),
-        "reject": ("recovery", "say no instead: its run ends and it is blocked"),
+        "approve": ("people", "let a task go on that waits for an approval"),
+        "reject": ("people", "say no instead: its run ends and it is blocked"),
+        "review": ("people", "decide what checks could not; or overturn what they accepted"),
         "stop": ("recovery", "end the run of a task; --force seals the task for ever"),
         "cancel": ("recovery", "call a task off"),
     },

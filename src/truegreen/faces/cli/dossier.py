@@ -38,7 +38,7 @@ def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: lis
         paper.hanging([Ink(f"{axis.name:<6}", "dim"), mark(axis.look), room], axis.why)
     _draw_head(paper, dossier, document)
     _draw_claim(paper, document)
-    _draw_findings(paper, document)
+    draw_findings(paper, document)
     _draw_runs(paper, dossier)
     _draw_budget(paper, document)
     _draw_agents(paper, document)
@@ -100,7 +100,8 @@ def outcome(word: str) -> Ink:
     return mark(Look(glyph, word, rgb))
 
 
-def _draw_findings(paper: Paper, document: Document) -> None:
+def draw_findings(paper: Paper, document: Document) -> None:
+    """What checks found about the latest run, and what they do not prove."""
     verdict = document["verdict"]
     if verdict is None:
         paper.heading("Findings")

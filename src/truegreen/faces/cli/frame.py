@@ -16,6 +16,7 @@ from truegreen.faces.cli.output import write_json
 if TYPE_CHECKING:
     from truegreen.config import Config
     from truegreen.faces.cli.paper import Paper
+    from truegreen.facts import Actor
     from truegreen.record.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,6 +64,16 @@ class Frame:
             yield ledger
         finally:
             ledger.close()
+
+    @contextmanager
+    def acting(self) -> Iterator[tuple[Ledger, Actor]]:
+        """The ledger, and the person who changes something in it; nobody inside a run is one."""
+        from truegreen.app import check_outside, operator  # noqa: PLC0415 - as above
+
+        me = operator()
+        with self.ledger() as ledger:
+            check_outside(ledger)
+            yield ledger, me
 
     def give(self, document: object, draw: Callable[[Paper], None] | None = None) -> None:
         """Answer: as one JSON document, or drawn for people."""

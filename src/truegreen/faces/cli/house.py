@@ -22,6 +22,7 @@ from truegreen.faces.axes import LIGHTS
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, tint
 from truegreen.model import Light
+from truegreen.outlets.keys import Keyring
 from truegreen.record import migrate as migration
 from truegreen.record.doctor import Ailment, examine
 from truegreen.record.ledger import Ledger
@@ -58,7 +59,7 @@ class Diagnosis(NamedTuple):
     "truegreen doctor --store backup.db --json    look at a copy",
 )
 def doctor(frame: Frame) -> int:
-    """Examine settings, schema, files, history and counters. It changes nothing.
+    """Examine settings, schema, files, history, counters and the receipt key. It changes nothing.
 
     The exit status is 0 when nothing is wrong, 5 otherwise; each ailment comes with its next step.
     """
@@ -81,9 +82,10 @@ def _diagnosed(frame: Frame) -> Diagnosis:
     here = probe()
     settings["isolation"] = "jail" if here.jail else "reaper" if here.reaper else "none"
     warnings = config.warnings if here.jail else (*config.warnings, f"no jail: {here.why}")
+    keys = [Ailment("key", *fault) for fault in Keyring(config.state_dir).faults()]
     if is_missing(config):
         missing = Ailment("missing", f"there is no store at {store_file(config)} yet", _MIGRATE)
-        return Diagnosis(settings, None, [missing], warnings)
+        return Diagnosis(settings, None, [missing, *keys], warnings)
     schema = None
     try:
         with _as_found(config) as ledger:
@@ -93,7 +95,7 @@ def _diagnosed(frame: Frame) -> Diagnosis:
             ailments = _schema_ailments(state) or examine(ledger)
     except TruegreenError as error:
         ailments = [_ailment(error, "check the address, the server and the permissions")]
-    return Diagnosis(settings, schema, ailments, warnings)
+    return Diagnosis(settings, schema, [*ailments, *keys], warnings)
 
 
 def _schema_ailments(state: migration.State) -> list[Ailment]:

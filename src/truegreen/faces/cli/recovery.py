@@ -1,4 +1,4 @@
-"""What people do to a task under way or settled: retry, unblock, cancel, approve, reject, stop."""
+"""What people do to a task under way or settled: retry, unblock, cancel, stop."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from truegreen.app import operator
 from truegreen.faces.axes import task_look
 from truegreen.faces.cli.frame import F, Frame, Word, command
 from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK, draw, whole
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import next_steps
+from truegreen.facts import Actor
 from truegreen.model import Mode
 from truegreen.record.ledger import Dossier, Ledger, Termination
 from truegreen.record.rows import Task
@@ -21,9 +21,9 @@ from truegreen.record.rows import Task
 STOP_SECONDS = 30.0
 """How long a graceful stop is waited for: the grace of a process, and time to write it down."""
 
-_task = click.argument("task")
-_why = click.option("--reason", default="", metavar="TEXT", help="Why, for the history.")
-_because = click.option("--reason", required=True, metavar="TEXT", help="Why, for the history.")
+task_argument = click.argument("task")
+why = click.option("--reason", default="", metavar="TEXT", help="Why, for the history.")
+because = click.option("--reason", required=True, metavar="TEXT", help="Why, for the history.")
 
 
 def _requeueing(function: F) -> F:
@@ -46,14 +46,14 @@ def _requeueing(function: F) -> F:
     "truegreen retry tsk_0c3k9 --reason 'the registry is back'",
     "truegreen retry tsk_0c3k9 --reason 'once more' --more-attempts 2 --now",
 )
-@_task
-@_because
+@task_argument
+@because
 @_requeueing
 def retry(frame: Frame, task: str, reason: str, more_attempts: int, *, now: bool) -> int:
     """Queue a TASK again: another attempt, or a settled one reopened with a fresh budget."""
 
-    def act(ledger: Ledger, whole_id: str) -> Task:
-        return ledger.retry(whole_id, actor=operator(), reason=reason, more_attempts=more_attempts)
+    def act(ledger: Ledger, me: Actor, whole_id: str) -> Task:
+        return ledger.retry(whole_id, actor=me, reason=reason, more_attempts=more_attempts)
 
     return _requeued(frame, task, act, now=now)
 
@@ -63,11 +63,11 @@ def retry(frame: Frame, task: str, reason: str, more_attempts: int, *, now: bool
     "truegreen unblock tsk_0c3k9",
     "truegreen unblock tsk_0c3k9 --mode assisted --now    somebody will answer this time",
 )
-@_task
+@task_argument
 @click.option(
     "--mode", type=Word(Mode), metavar="M", help="interactive, assisted or autonomous from now on."
 )
-@_why
+@why
 @_requeueing
 def unblock(
     frame: Frame, task: str, mode: Mode | None, reason: str, more_attempts: int, *, now: bool
@@ -75,24 +75,26 @@ def unblock(
     """Queue a blocked TASK again, in another mode if asked. It pays an attempt."""
     words = reason or (f"mode {mode}" if mode else "what was in the way is gone")
 
-    def act(ledger: Ledger, whole_id: str) -> Task:
+    def act(ledger: Ledger, me: Actor, whole_id: str) -> Task:
         return ledger.unblock(
-            whole_id, actor=operator(), reason=words, mode=mode, more_attempts=more_attempts
+            whole_id, actor=me, reason=words, mode=mode, more_attempts=more_attempts
         )
 
     return _requeued(frame, task, act, now=now)
 
 
-def _requeued(frame: Frame, task: str, act: Callable[[Ledger, str], Task], *, now: bool) -> int:
+def _requeued(
+    frame: Frame, task: str, act: Callable[[Ledger, Actor, str], Task], *, now: bool
+) -> int:
     config = frame.load()
-    with frame.ledger() as ledger:
+    with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
-        act(ledger, task_id)
+        act(ledger, me, task_id)
         if now:
             from truegreen.faces.cli.run import carry_out  # noqa: PLC0415 - loads the supervisor
 
             return carry_out(frame, config, ledger, task_id)
-        return _tell(frame, ledger, task_id, _budget)
+        return tell_now(frame, ledger, task_id, _budget)
 
 
 def _budget(task: Task) -> str:
@@ -100,43 +102,19 @@ def _budget(task: Task) -> str:
 
 
 @command("cancel", "truegreen cancel tsk_0c3k9 --reason 'not needed any more'")
-@_task
-@_why
+@task_argument
+@why
 def cancel(frame: Frame, task: str, reason: str) -> int:
     """Call a TASK off; a live run is ended. It can be reopened with retry."""
-    with frame.ledger() as ledger:
+    with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
         before = ledger.task(task_id)
-        after = ledger.cancel(task_id, actor=operator(), reason=reason)
+        after = ledger.cancel(task_id, actor=me, reason=reason)
         words = f"was {before.status}" if after.revision != before.revision else "nothing changed"
-        return _tell(frame, ledger, task_id, lambda _: words)
+        return tell_now(frame, ledger, task_id, lambda _: words)
 
 
-@command(
-    "approve", "truegreen approve tsk_0c3k9", "truegreen approve tsk_0c3k9 --reason 'looked at it'"
-)
-@_task
-@_why
-def approve(frame: Frame, task: str, reason: str) -> int:
-    """Let a TASK go on that waits for an approval."""
-    with frame.ledger() as ledger:
-        task_id = ledger.find("tsk", task)
-        ledger.approve(task_id, actor=operator(), reason=reason)
-        return _tell(frame, ledger, task_id, lambda _: "approved")
-
-
-@command("reject", "truegreen reject tsk_0c3k9 --reason 'not on production'")
-@_task
-@_because
-def reject(frame: Frame, task: str, reason: str) -> int:
-    """Say no to a TASK that waits for an approval: its run ends, and it is blocked."""
-    with frame.ledger() as ledger:
-        task_id = ledger.find("tsk", task)
-        ledger.deny(task_id, actor=operator(), reason=reason)
-        return _tell(frame, ledger, task_id, lambda _: f"rejected: {reason}")
-
-
-def _tell(frame: Frame, ledger: Ledger, task_id: str, words: Callable[[Task], str]) -> int:
+def tell_now(frame: Frame, ledger: Ledger, task_id: str, words: Callable[[Task], str]) -> int:
     """How the task stands now, read again: what is said is what is kept."""
     dossier = ledger.dossier(task_id)
     frame.give(whole(ledger, dossier), lambda paper: _draw(paper, dossier, words(dossier.task)))
@@ -158,21 +136,21 @@ def _draw(paper: Paper, dossier: Dossier, words: str) -> None:
     "truegreen stop tsk_0c3k9                       end its run; the task can be reopened",
     "truegreen stop tsk_0c3k9 --force --reason …    for ever: the task is sealed",
 )
-@_task
+@task_argument
 @click.option(
     "--force", is_flag=True, help="Terminate instead: at once, from any status, for ever."
 )
-@_why
+@why
 def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
     """End the run of a TASK gracefully and wait until it has ended.
 
     Refused when nothing runs. Exit status: 0 when it ended, 5 when it did not within 30 seconds.
     """
-    with frame.ledger() as ledger:
+    with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
         if force:
-            return _terminate(frame, ledger, task_id, reason)
-        ledger.ask_stop(task_id, actor=operator(), reason=reason)
+            return _terminate(frame, ledger, task_id, me, reason)
+        ledger.ask_stop(task_id, actor=me, reason=reason)
         run = ledger.dossier(task_id).runs[-1].id
         lookout = Lookout(ledger)
         ended = lookout.until(lambda: ledger.run(run)[0].ended_at is not None, STOP_SECONDS)
@@ -184,10 +162,10 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
     return OK if ended else INFRASTRUCTURE
 
 
-def _terminate(frame: Frame, ledger: Ledger, task_id: str, reason: str) -> int:
+def _terminate(frame: Frame, ledger: Ledger, task_id: str, me: Actor, reason: str) -> int:
     from truegreen.supervisor.termination import terminate_task  # noqa: PLC0415 - loads slowly
 
-    ended = terminate_task(ledger, task_id, actor=operator(), reason=reason)
+    ended = terminate_task(ledger, task_id, actor=me, reason=reason)
     frame.give(msgspec.to_builtins(ended), lambda paper: _draw_termination(paper, ended))
     return INFRASTRUCTURE if ended.survivors else OK
 
@@ -212,7 +190,5 @@ COMMANDS = {
     "retry": retry,
     "unblock": unblock,
     "cancel": cancel,
-    "approve": approve,
-    "reject": reject,
     "stop": stop,
 }

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import click
 
-from truegreen.app import operator
 from truegreen.contract import checked, parse_duration
 from truegreen.errors import InvalidInput, Unavailable
 from truegreen.faces.cli.frame import Frame, command, family
@@ -57,8 +56,8 @@ def create(frame: Frame, role: Role, name: str, ttl: float | None, out: str | No
     """Create a token. Its secret is printed once, alone on stdout, or written to a file."""
     if not name.strip():
         raise InvalidInput("--name: is empty; say who the token is for")
-    with _secret_file(out) as keep, frame.ledger() as ledger:
-        token, secret = ledger.mint_token(role, name, actor=operator(), seconds=ttl)
+    with _secret_file(out) as keep, frame.acting() as (ledger, me):
+        token, secret = ledger.mint_token(role, name, actor=me, seconds=ttl)
         document = {"token": token_document(token, _now())}
         try:
             if keep is not None:
@@ -70,9 +69,7 @@ def create(frame: Frame, role: Role, name: str, ttl: float | None, out: str | No
             flush()
         except OSError:
             # Nobody has seen the secret: the key to nothing must not stay.
-            ledger.revoke_token(
-                token.id, actor=operator(), reason="its secret could not be written"
-            )
+            ledger.revoke_token(token.id, actor=me, reason="its secret could not be written")
             raise
         ledger.mark()
     if not frame.json:
@@ -129,9 +126,9 @@ def list_tokens(frame: Frame) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who read the history.")
 def revoke(frame: Frame, token: str, reason: str) -> None:
     """Revoke a TOKEN by its id: it opens nothing from now on. Doing it again changes nothing."""
-    with frame.ledger() as ledger:
+    with frame.acting() as (ledger, me):
         whole = ledger.find("tok", token)
-        revoked = ledger.revoke_token(whole, actor=operator(), reason=reason)
+        revoked = ledger.revoke_token(whole, actor=me, reason=reason)
         ledger.mark()
     document = {"token": token_document(revoked, _now())}
     frame.give(document, lambda paper: paper.say(f"{whole} is revoked"))

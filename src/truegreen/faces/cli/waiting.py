@@ -81,6 +81,7 @@ class Watched:
         self._open = dict.fromkeys(ids, _Seen(-1, 0.0))
         self._quiet = quiet
         self._waited = False
+        self._over: set[str] = set()
         self._orphans: set[str] = set()
 
     def are_over(self) -> bool:
@@ -92,7 +93,9 @@ class Watched:
                 self._tell(dossier)
             elif _is_orphan(dossier.task) and time.monotonic() - seen.since > _ORPHAN_SECONDS:
                 self._orphans.add(task_id)
-            if dossier.task.status in _OVER or task_id in self._orphans:
+            if self._is_over(dossier.task):
+                self._over.add(task_id)
+            if task_id in self._over | self._orphans:
                 del self._open[task_id]
         self._waited = True
         return not self._open
@@ -101,11 +104,18 @@ class Watched:
         """The exit status for one of them, which may have been waited for in vain."""
         if dossier.task.id in self._orphans:
             return INFRASTRUCTURE
-        return exit_status(dossier) if dossier.task.status in _OVER else DEFERRED
+        over = dossier.task.id in self._over or dossier.task.status in _OVER
+        return exit_status(dossier) if over else DEFERRED
+
+    def _is_over(self, task: Task) -> bool:
+        """Whether it is settled or waits for people, also for a review that nobody carries on."""
+        if task.status is not TaskStatus.PENDING_QA:
+            return task.status in _OVER
+        return all(review.status in _OVER for review in self._ledger.reviews_of(task.id))
 
     def _tell(self, dossier: Dossier) -> None:
         # What was over before anybody waited is said by the answer alone.
-        if self._quiet or (dossier.task.status in _OVER and not self._waited):
+        if self._quiet or (not self._waited and self._is_over(dossier.task)):
             return
         look = task_look(dossier.task.status)
         run = dossier.runs[-1] if dossier.runs else None

@@ -194,7 +194,7 @@ def _accepted_late(tx: Tx, actor: str, since: int) -> Iterator[Audited]:
             (row,) = tx.all("audit_runs", after_at=before[0], after_key=before[1], n=1)
             run = read(AuditedRun, row)
             yield from _with_findings(tx, [run], before, (ended_at, key), late=True)
-        after = 1 << 60
+        after = rows[-1][0]
 
 
 def _answerers(tx: Tx, role: str) -> Iterator[str]:
