@@ -319,3 +319,21 @@ def test_the_agents_programs_are_not_the_judges(git_walk: Walk) -> None:
     given = ("--evaluator", f"python3 {judge.path}")
     got = git_walk.run(*GATE, *given, *ONCE, *shell(fake), PATH=path)
     assert evaluation(got.task)["score"] == 0
+
+
+def test_verify_asks_the_judges_again_and_an_undecided_task_is_decided_by_them(walk: Walk) -> None:
+    flag = Path(walk.environ()["HOME"]) / ".codex" / "awake"
+    body = f"if not os.path.exists({str(flag)!r}):\n    sys.exit(9)\n{GOOD}"
+    judge = Judge(walk, body)
+    got = walk.run(*GATE, *judge.option, *ONCE, *shell(WORK))
+    assert got.task["task_status"] == "needs_review"
+    flag.write_text("")
+    again = walk.tg("verify", got.task["id"], "--json")
+    assert (again.status, again.json()["task_status"]) == (0, "succeeded")
+    asked = len(judge.shown)
+    told = walk.tg("verify", got.task["id"], "--json")
+    assert (told.status, told.json()["again"]["outcome"]) == (0, "passed")
+    assert len(judge.shown) == asked + 1
+    flag.unlink()
+    assert walk.tg("verify", got.task["id"]).status == 3
+    assert walk.tg("show", "--json", got.task["id"]).json()["task_status"] == "succeeded"

@@ -20,6 +20,7 @@ from truegreen.model import Light
 from truegreen.outlets.audit.report import Cases, Doer, Judge, Rate, Report, Tally
 
 LONGEST = 240
+FIRST, LISTED = 20, 50
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`": "&#96;"}
 )
@@ -50,7 +51,7 @@ def page(report: Report) -> str:
     empty = words.is_empty(report)
     title = "Nothing ended in this time" if empty else f"{first.value} {first.words}"
     body = [
-        _tag("header", _eyebrow(report), _tag("h1", title), *([] if empty else [_basis(report)])),
+        _tag("header", _eyebrow(report), *([_tag("h1", title)] if empty else _title(report))),
         *([] if empty else _sections(report)),
         *_unread(report),
         _tag("footer", "Written by truegreen. It reads the record and changes nothing in it."),
@@ -181,9 +182,13 @@ def _eyebrow(report: Report) -> Markup:
     return _tag("p", f"Audit · {begin} to {end} UTC", class_="eyebrow")
 
 
-def _basis(report: Report) -> Markup:
+def _title(report: Report) -> list[Markup]:
     first = words.headline(report)
-    return _tag("p", _mark(first.light, first.basis), class_="basis")
+    value = _tag("span", first.value, class_=str(first.light))
+    return [
+        _tag("h1", value, f" {first.words}"),
+        _tag("p", _mark(first.light, first.basis), class_="basis"),
+    ]
 
 
 def _sections(report: Report) -> list[Markup]:
@@ -222,16 +227,22 @@ def _figures(report: Report) -> Markup:
     for figure in words.figures(report)[2:]:
         value = _tag("dd", _mark(figure.light, figure.value), class_="value")
         made.append(
-            _tag("div", _tag("dt", figure.words), value, _tag("dd", figure.basis, class_="of"))
+            _tag(
+                "div",
+                _tag("dt", figure.words.capitalize()),
+                value,
+                _tag("dd", figure.basis, class_="of"),
+            )
         )
     said = report.statements
     marks = [_mark(_LIGHT_OF[word], f"{getattr(said, word):,} {word}") for word in _OUTCOMES]
     bare = f" {report.bare:,} of them say «tests pass» without a number." if report.bare else ""
-    line: list[Part] = [part for each in marks for part in (each, " ")]
+    line: list[Part] = [part for each in marks for part in (each, " · ")][:-1]
+    line.append("." if not bare else f".{bare}")
     return _tag(
         "section",
         _tag("dl", *made, class_="cards"),
-        _tag("p", "What agents stated: ", *line, bare, class_="said"),
+        _tag("p", "Statements of agents: ", *line, class_="said"),
         aria_label="Figures",
     )
 
@@ -254,9 +265,6 @@ def _doers(title: str, caption: str, doers: Sequence[Doer]) -> list[Markup]:
             f"{doer.runs:,}",
         )
     return [_section(title, table.made(len(doers) - LISTED))]
-
-
-LISTED = 50
 
 
 def _who(doer: Doer) -> Markup:
@@ -283,25 +291,25 @@ def _contradicted(report: Report) -> list[Markup]:
         f"{words.counted(found.total, 'statement')} that checks contradict",
         *("Task", "Agent", "It said", "Observed"),
     )
-    for each in found.shown:
+    for each in found.shown[:FIRST]:
         table.add(
             _task(each.task, each.title),
             each.agent,
-            _mark(Light.RED, f"«{each.said}»"),
-            each.observed or words.NONE,
+            _tag("span", f"«{each.said}»", class_="said"),
+            _mark(Light.RED, each.observed or "not so"),
         )
-    return [_section("Contradicted", table.made(found.total - len(found.shown)))]
+    return [_section("Contradicted", table.made(found.total - FIRST))]
 
 
 def _task(task: str, title: str) -> Markup:
-    return _tag("span", _tag("code", task), " ", title)
+    return _tag("span", _tag("code", task), " ", title, class_="task")
 
 
 def _cases(caption: str, cases: Cases) -> Markup:
     table = _Table(caption, "Task", "Why")
-    for case in cases.shown:
+    for case in cases.shown[:FIRST]:
         table.add(_task(case.task, case.title), case.why)
-    return table.made(cases.total - len(cases.shown))
+    return table.made(cases.total - FIRST)
 
 
 def _qa(report: Report) -> list[Markup]:

@@ -14,7 +14,7 @@ body{margin:0;background:var(--ground);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 main{max-width:68rem;margin:0 auto;padding:2.5rem 1.5rem 3rem}
 h1{font-size:clamp(1.6rem,4vw,2.5rem);line-height:1.15;letter-spacing:-.02em;margin:.2rem 0 .5rem;
-max-width:24ch;text-wrap:balance}
+max-width:26ch;text-wrap:balance}
 h2{font-size:1.1rem;margin:2.5rem 0 .75rem}
 p{margin:.4rem 0}
 code{font:.85em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;color:var(--soft);
@@ -24,6 +24,8 @@ small{font-size:.8rem;white-space:nowrap}
 .eyebrow{font-size:.85rem;margin:0}
 .basis{font-size:1.05rem}
 .mark{font-weight:600}
+.said{line-height:1.7}
+.task code{display:block}
 .red{color:var(--red)}.amber{color:var(--amber)}.green{color:var(--green)}
 .blue{color:var(--blue)}.grey{color:var(--grey)}
 .rates{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
@@ -37,7 +39,7 @@ padding:1.1rem 1.25rem;margin-top:1.75rem;display:grid;gap:.9rem}
 .fill,.histogram rect{fill:currentColor}
 .histogram .track{fill:var(--line)}
 .histogram{display:block;width:6.5rem;height:2rem;color:var(--blue)}
-.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.9rem;
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.9rem;
 margin:.9rem 0 1rem}
 .cards>div{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 padding:.9rem 1.1rem}
@@ -48,14 +50,17 @@ padding:.9rem 1.1rem}
 .scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 margin:.6rem 0 1rem}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
-caption{text-align:left;padding:.8rem 1rem .5rem;color:var(--soft);font-size:.9rem}
-th,td{padding:.5rem 1rem;text-align:left;vertical-align:top;border-top:1px solid var(--line);
+caption{text-align:left;padding:.8rem .8rem .4rem;color:var(--soft);font-size:.9rem}
+th,td{padding:.5rem .8rem;text-align:left;vertical-align:top;border-top:1px solid var(--line);
 overflow-wrap:anywhere}
 thead th{font-size:.78rem;font-weight:600;color:var(--soft);white-space:nowrap;border-top:0}
-tbody th{font-weight:500;min-width:10rem}
+tbody th{font-weight:500;min-width:9rem}
+tbody td{min-width:4.5rem}
+td .mark{font-weight:500}
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-.more{padding:0 1rem .6rem;font-size:.85rem}
+.more{padding:0 .8rem .6rem;font-size:.85rem}
 footer{margin-top:3rem;font-size:.85rem}
+@media (max-width:58rem){td small{display:block}}
 @media (max-width:44rem){
 main{padding:1.5rem 1rem 2rem}
 .rate{grid-template-columns:1fr auto}
@@ -64,8 +69,11 @@ main{padding:1.5rem 1rem 2rem}
 table,caption,tbody,tr,th,td{display:block}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 tr{border-top:1px solid var(--line);padding:.55rem 1rem}
-th,td,.n{border:0;padding:.12rem 0;text-align:left;white-space:normal}
+td small{display:inline}
+th,td,.n{border:0;min-width:0;padding:.12rem 0;text-align:left;white-space:normal}
 td{display:grid;grid-template-columns:7.5rem 1fr;gap:.75rem}
+.cards{grid-template-columns:1fr 1fr;gap:.6rem}
+.cards>div{padding:.7rem .8rem}
 td::before{content:attr(data-label);color:var(--soft);font-size:.85rem}
 }
 @media print{

@@ -82,7 +82,9 @@ class Reentry:
         self._ticket = ticket
         self._pulse = pulse
         self._gates = [gate for gate in prepared.contract.gates if gate.fast]
-        self._judges = [judge for judge in prepared.contract.evaluators if judge.goal_check]
+        self._judges = [
+            judge for judge in prepared.contract.evaluators if judge.goal_check and not judge.shadow
+        ]
         self.heard: tuple[Heard, ...] = ()
         """What goal judges said at the last stop: asked once is enough for one tree."""
         self.capped: Capped | None = None

@@ -30,6 +30,7 @@ from truegreen.supervisor.examination import (
 )
 from truegreen.supervisor.ground import ground_of
 from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.judging import Panel, consult
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.subject import Author, Subject
@@ -54,7 +55,7 @@ def look_again(
     run = latest(dossier)
     subject = subject_of(place, dossier, run)
     if dossier.task.status is not TaskStatus.NEEDS_REVIEW:
-        return look_at(place, watch, subject, run)
+        return look_at(place, watch, subject, run, judges=True)
     ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=LEASE_SECONDS)
     pulse = Pulse(ledger, ticket)
     pulse.run_ended()
@@ -65,8 +66,10 @@ def look_again(
     return None
 
 
-def look_at(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
-    """Run the gates on a subject and say what they found; nothing is written down."""
+def look_at(
+    place: Place, watch: Watch, subject: Subject, run: Run, *, judges: bool = False
+) -> Look:
+    """Run the gates on a subject, and ask its judges if wanted; nothing is written down."""
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
     with scratch(place) as folder:
         own = place._replace(state_dir=folder)
@@ -74,6 +77,9 @@ def look_at(place: Place, watch: Watch, subject: Subject, run: Run) -> Look:
             found = verify.examine(
                 subject.contract, site, earlier=subject.earlier, told=watch.found
             )
+        if judges and subject.contract.evaluators:
+            with Panel(own, subject, run.id, None) as panel:
+                found += consult(panel, subject, found, told=watch.found)
     return Look(concluded(subject, found), found)
 
 

@@ -185,6 +185,13 @@ class Workspace:
             walked = _nothing(Naming(), "")
         return f"tree:{walked.tree.hex()}"
 
+    def is_committed(self, snapshot: Snapshot) -> bool:
+        """Whether the commit that HEAD named holds exactly this tree; no, where nobody can tell."""
+        repository = dotgit.repository_of(self.root)
+        if repository is None or not snapshot.commit:
+            return False
+        return f"tree:{dotgit.tree_of(repository, snapshot.commit)}" == snapshot.digest
+
     def paths(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Every file of a snapshot."""
         return tuple(names.shown(path) for path in objects.flat(_tree(snapshot), self.mirror.tree))

@@ -6,9 +6,11 @@ is odd counts as absent, and a name only ever becomes a path below the repositor
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import struct
+import zlib
 from typing import NamedTuple
 
 from truegreen.work.workspace.disk import read_bounded
@@ -75,6 +77,20 @@ def resolve(repository: Repository, ref: bytes) -> str:
     packed = read_bounded(os.path.join(repository.common, "packed-refs"), _REFS_BYTES) or b""
     found = re.search(rb"^([0-9a-f]+) " + re.escape(ref) + rb"$", packed, re.MULTILINE)
     return _id(found[1]) if found else ""
+
+
+def tree_of(repository: Repository, commit: str) -> str:
+    """The tree that a commit holds: named anew, not believed; empty if it does not lie loose."""
+    place = os.path.join(repository.common, "objects", commit[:2], commit[2:])
+    data = read_bounded(place, _SMALL) or b""
+    try:
+        whole = zlib.decompressobj().decompress(data, _SMALL)
+    except zlib.error:
+        return ""
+    if hashlib.sha1(whole, usedforsecurity=False).hexdigest() != commit:
+        return ""
+    found = re.match(rb"commit [0-9]+\0tree ([0-9a-f]{40})\n", whole)
+    return found[1].decode("ascii") if found else ""
 
 
 def _id(text: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Claim files and statements: read, never believed."""
+"""Claim files: read, never believed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.work.test_verify import finding
 from truegreen.contract import checked
 from truegreen.facts import Claim, Statement
-from truegreen.model import ClaimKind, FindingOutcome, Phase
+from truegreen.model import ClaimKind
 from truegreen.record.ledger.inputs import EXTRA_LIMIT, REASON_LIMIT, as_json
-from truegreen.work.claims import (
-    Rejected,
-    checked_statements,
-    counted,
-    read_claim_file,
-    statements_of,
-)
-from truegreen.work.workspace import Change
+from truegreen.work.claims import MOST_STATEMENTS, Rejected, counted, read_claim_file
 
 RUN = "run_mine"
 EARLIER = time.time_ns() - 3_600_000_000_000
@@ -231,112 +223,47 @@ def test_declared_tests_become_a_statement(file, tests, text):
     assert claim.extra == {"tests": tests}
 
 
-# --- statements
-
-
-@pytest.mark.criterion("N07")
+@pytest.mark.criterion("N07", "J13")
 @pytest.mark.parametrize(
-    ("message", "kind", "text"),
+    ("fields", "stated"),
     [
-        ("Done. 212 tests passed.", "tests", "212 tests passed"),
-        ("All 12 tests are passing now", "tests", "All 12 tests are passing"),
-        ("Result: 9 passed, 3 failed", "tests", "9 passed, 3 failed"),
-        ("All tests pass.", "tests", "All tests pass"),
-        ("tests: passed", "tests", "tests: passed"),
-        ("I wrote `out.txt` for you", "file", "wrote `out.txt`"),
-        ("Updated the file src/app/main.py.", "file", "Updated the file src/app/main.py"),
-        ("Committed as 1a2b3c4d", "commit", "Committed as 1a2b3c4d"),
-        ("See https://example.org/pr/7.", "url", "https://example.org/pr/7."),
-        ("It is deployed to production", "effect", "is deployed to production"),
+        ({"files": ["a.py", "b/c.py"]}, [("file", "changed `a.py`"), ("file", "changed `b/c.py`")]),
+        (
+            {"files": {"created": ["n.py"], "deleted": ["o.py"], "read": ["p.py"]}},
+            [("file", "created `n.py`"), ("file", "deleted `o.py`")],
+        ),
+        ({"commit": "1a2b3c4d"}, [("commit", "commit 1a2b3c4d")]),
+        ({"branch": "agent/fix"}, [("branch", "branch: agent/fix")]),
+        ({"pr": 123}, [("pr", "PR #123")]),
+        ({"pr": "https://example.org/pull/7"}, [("pr", "PR https://example.org/pull/7")]),
+        ({"url": "https://example.org"}, [("url", "live at https://example.org")]),
+        ({"lint": True}, [("lint", "lint: passed")]),
+        ({"build": "clean"}, [("build", "build: clean")]),
+        ({"deployed": True}, [("deploy", "deployed")]),
+        ({"deployed": "https://example.org"}, [("deploy", "deployed to https://example.org")]),
+        ({"lint": False, "build": None, "deployed": False, "pr": 0, "url": ""}, []),
+        ({"files": "a.py", "commit": 7, "branch": [], "pr": True, "url": {}}, []),
+        ({"files": [1, None, {"a": 1}, " "]}, []),
     ],
 )
-def test_checkable_sentences_are_found(message, kind, text):
-    assert Statement(text=text, kind=kind) in statements_of(message)
+def test_declared_fields_become_statements(file, fields, stated):
+    claim = said(file, task_status="succeeded", **fields)
+    assert [(each.kind, each.text) for each in claim.statements] == stated
+    assert claim.extra == fields
 
 
-@pytest.mark.parametrize("message", ["", "I did my best.", "TASK_COMPLETE", "3 files, e.g. none"])
-def test_other_text_states_nothing(message):
-    assert statements_of(message) == ()
+def test_a_flood_of_declared_files_is_bounded(file):
+    claim = said(file, task_status="succeeded", files=[f"f{n}.py" for n in range(1000)])
+    assert len(claim.statements) == MOST_STATEMENTS
 
 
-def test_a_flood_of_statements_is_bounded():
-    assert len(statements_of("\n".join(f"wrote f{n}.txt" for n in range(10_000)))) == 50
+def test_declared_text_can_not_break_the_line_it_is_shown_on(file):
+    claim = said(file, task_status="succeeded", build="ok\n\x1b[2Kgreen\u202e" + "x" * 500)
+    (statement,) = claim.statements
+    assert statement.text.startswith("build: ok green")
+    assert len(statement.text) <= 200
 
 
-def check(
-    text: str, kind: str = "tests", findings=(), changes=(), commit: str = ""
-) -> tuple[str, str]:
-    [found] = checked_statements([Statement(text=text, kind=kind)], findings, changes, commit)
-    assert (found.text, found.kind) == (text, kind)
-    return found.outcome, found.observed
-
-
-RED = finding(outcome=FindingOutcome.FAILED, counts={"passed": 209, "failed": 3, "skipped": 0})
-GREEN = finding(counts={"passed": 212, "failed": 0, "skipped": 4})
-
-
-@pytest.mark.criterion("N07", "J19")
-@pytest.mark.parametrize(
-    ("text", "findings", "outcome", "observed"),
-    [
-        ("212 tests passed", [RED], "contradicted", "209 passed, 3 failed"),
-        ("209 tests passed", [RED], "contradicted", "209 passed, 3 failed"),
-        ("209 passed, 3 failed", [RED], "confirmed", "209 passed, 3 failed"),
-        ("212 tests passed", [GREEN], "confirmed", "212 passed, 4 skipped"),
-        ("212 tests passed, 0 failed, 4 skipped", [GREEN], "confirmed", "212 passed, 4 skipped"),
-        ("212 tests passed, 9 skipped", [GREEN], "contradicted", "212 passed, 4 skipped"),
-        ("212 tests passed", [], "unverifiable", ""),
-        ("212 tests passed", [finding()], "unverifiable", ""),
-        ("All tests pass", [GREEN], "unverifiable", "212 passed, 4 skipped"),
-        ("All tests pass", [RED], "contradicted", "209 passed, 3 failed"),
-        ("tests: passed", [RED], "contradicted", "209 passed, 3 failed"),
-    ],
-)
-def test_counts_are_compared_with_what_was_counted(text, findings, outcome, observed):
-    assert check(text, findings=findings) == (outcome, observed)
-
-
-def test_a_baseline_confirms_nothing():
-    before = finding(phase=Phase.BASELINE, counts={"passed": 5, "failed": 0})
-    assert check("5 tests passed", findings=[before])[0] == "unverifiable"
-
-
-def test_the_declared_and_the_spoken_form_are_checked_alike():
-    [found] = checked_statements([counted(212, 0, 4)], [GREEN], ())
-    assert found.outcome == "confirmed"
-
-
-@pytest.mark.criterion("N07")
-@pytest.mark.parametrize(
-    ("text", "outcome"),
-    [
-        ("wrote out.txt", "confirmed"),
-        ("wrote `src/deep/name.py`", "confirmed"),
-        ("updated name.py", "confirmed"),
-        ("deleted old.txt", "confirmed"),
-        ("wrote old.txt", "contradicted"),
-        ("deleted out.txt", "contradicted"),
-        ("created report.pdf", "contradicted"),
-    ],
-)
-def test_files_are_compared_with_what_changed(text, outcome):
-    changes = [
-        Change("out.txt", "added"),
-        Change("src/deep/name.py", "changed"),
-        Change("old.txt", "deleted"),
-    ]
-    assert check(text, "file", changes=changes)[0] == outcome
-
-
-def test_commits_are_compared_with_head():
-    commit = "1a2b3c4d" + "0" * 32
-    assert check("Committed as 1A2B3C4D", "commit", commit=commit)[0] == "confirmed"
-    assert check("commit deadbeef", "commit", commit=commit) == (
-        "unverifiable",
-        "HEAD is 1a2b3c4d0000",
-    )
-
-
-@pytest.mark.parametrize("kind", ["url", "effect", "", "of a newer version"])
-def test_what_can_not_be_checked_mechanically_is_unverifiable(kind):
-    assert check("deployed to production", kind, findings=[GREEN]) == ("unverifiable", "")
+def test_the_command_and_the_file_declare_tests_alike(file):
+    claim = said(file, task_status="succeeded", tests="3/0/1")
+    assert claim.statements == (counted(3, 0, 1),)
