@@ -21,7 +21,7 @@ from truegreen.record.ledger import Ledger, open_ledger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest_plugins = ["tests.criteria"]
+pytest_plugins = ["tests.criteria", "tests.rotation"]
 
 TEMPLATE = "truegreen_template"
 POSTGRES_HOME = pytest.StashKey[Path | None]()

@@ -209,16 +209,17 @@ def _sections(report: Report) -> list[Markup]:
 
 def _rates(report: Report) -> Markup:
     """What was approved directly above what was verified: the gap is the point."""
-    work = report.work
+    rates = (report.work.approved, report.work.verified)
     rows = []
-    for label, rate, light in (
-        ("Approved", work.approved, Light.GREY),
-        ("Verified", work.verified, words.good_light(work.verified)),
-    ):
-        value = _tag("span", words.percent(rate), class_="value")
-        named = _tag("span", label, class_="label")
-        basis = _tag("span", f"{words.out_of(rate)} that agents said were done", class_="of")
-        rows.append(_tag("div", named, _bar(rate, light, label), value, basis, class_="rate"))
+    for figure, rate in zip(words.figures(report), rates, strict=False):
+        label = figure.words.capitalize()
+        parts = (
+            _tag("span", label, class_="label"),
+            _bar(rate, figure.light, label),
+            _tag("span", figure.value, class_="value"),
+            _tag("span", figure.basis, class_="of"),
+        )
+        rows.append(_tag("div", *parts, class_="rate"))
     return _tag("section", *rows, class_="rates", aria_label="Approval beside verification")
 
 
@@ -243,6 +244,7 @@ def _figures(report: Report) -> Markup:
         "section",
         _tag("dl", *made, class_="cards"),
         _tag("p", "Statements of agents: ", *line, class_="said"),
+        *([_tag("p", f"Accepted: {words.levels(report)}.")] if report.work.levels else []),
         aria_label="Figures",
     )
 

@@ -52,6 +52,11 @@ def waited(person: Person) -> str:
     return NONE if person.median_seconds is None else span(person.median_seconds)
 
 
+def levels(report: Report) -> str:
+    """How much the accepted work proves: `12 at A2, 3 at A3`."""
+    return ", ".join(f"{number:,} at {level}" for level, number in report.work.levels.items())
+
+
 def is_empty(report: Report) -> bool:
     """Whether there is nothing in the period."""
     work = report.work

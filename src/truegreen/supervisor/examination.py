@@ -84,19 +84,24 @@ def _exposed(contract: Contract) -> str:
     return f"the agent ran without a jail ({isolation}), so it could have read the held-out cases"
 
 
-def examine(
-    ledger: Ledger, place: Place, watch: Watch, subject: Subject, ticket: Ticket, pulse: Pulse
-) -> Task:
-    """Gates, findings, verdict; a run that was fenced off meanwhile gets none."""
+def charging(ledger: Ledger, ticket: Ticket, pulse: Pulse, limit: int) -> Callable[[str], bool]:
+    """Asked after every error of a check: charges it, and says whether there is another try."""
 
     def charge(check: str) -> bool:
-        limit = subject.contract.budget.check_errors
         try:
             used, most = ledger.charge(ticket, "check_errors", limit=limit, subject=check)
         except Refused:
             return False  # the budget is spent, or the run is no longer ours
         return used < most and pulse.word() is None
 
+    return charge
+
+
+def examine(
+    ledger: Ledger, place: Place, watch: Watch, subject: Subject, ticket: Ticket, pulse: Pulse
+) -> Task:
+    """Gates, findings, verdict; a run that was fenced off meanwhile gets none."""
+    charge = charging(ledger, ticket, pulse, subject.contract.budget.check_errors)
     watch.phase("gates", ", ".join(gate.name for gate in subject.contract.gates))
     with site_of(place, subject, ticket.run, pulse.word) as site:
         found = verify.examine(

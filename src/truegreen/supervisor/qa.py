@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from truegreen.contract import Contract, Evaluator
-from truegreen.errors import Forbidden, NotRunning, Refused
+from truegreen.errors import Forbidden, NotRunning
 from truegreen.facts import Exit, Finding, Ticket, Usage, Verdict
 from truegreen.model import (
     EndedBy,
@@ -32,6 +32,7 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Ran
+from truegreen.supervisor.examination import charging, findings_of
 from truegreen.supervisor.judging import Panel
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared, caps_left, feedback_of, prepare
@@ -156,7 +157,7 @@ class Review(Attempt):
     def _panel_document(self) -> dict[str, Any]:
         case = self._case
         with Panel(self._place, case.subject, self._ticket.run, None) as panel:
-            found = [row.finding() for row in _rows_of(case.original)]
+            found = findings_of(case.original, case.original.runs[-1].key)
             return document(panel.bundle(found, _READER, "qa"), _READER)
 
     def _variables(self) -> dict[str, str]:
@@ -169,8 +170,7 @@ class Review(Attempt):
     def _examined(self, ran: Ran) -> Task:
         """The verdict that the reviewer gave, to the task that it is about."""
         opinion = self._verdict(ran)
-        definition = self._prepared.contract.definition().definition_digest()
-        name = self._case.contract.agent or self._prepared.adapter.name
+        name, definition = reviewer_of(self._case.contract)
         judge = f"qa:{name}@{definition.partition(':')[2][:12]}"
         outcome = _outcome(opinion)
         told = {"session": ran.last.reading.session or "", "model": ran.last.live.model or ""}
@@ -238,17 +238,8 @@ def judged_review(
     (judge,) = case.contract.evaluators
     ledger.seen(ticket)
     watch.phase("qa", judge.name)
-    found = [row.finding() for row in _rows_of(case.original)]
-
-    def charge(check: str) -> bool:
-        try:
-            used, most = ledger.charge(
-                ticket, "check_errors", limit=case.contract.budget.check_errors, subject=check
-            )
-        except Refused:
-            return False
-        return used < most and pulse.word() is None
-
+    found = findings_of(case.original, case.original.runs[-1].key)
+    charge = charging(ledger, ticket, pulse, case.contract.budget.check_errors)
     with Panel(place, case.subject, ticket.run, pulse.word) as panel:
         heard = panel.ask(judge, found, question="qa", charge=charge)
     ledger.end_run(ticket, _exit_of(case.subject.left.digest, heard))
@@ -378,7 +369,3 @@ def reviewer_of(contract: Contract) -> tuple[str, str]:
         judge = contract.evaluators[0]
         return judge.name, judge.definition_digest()
     return contract.agent or CHECK, contract.definition().definition_digest()
-
-
-def _rows_of(dossier: Dossier) -> list[Any]:
-    return [row for row in dossier.findings if row.run_key == dossier.runs[-1].key]

@@ -142,6 +142,17 @@ def test_a_function_has_a_time_of_its_own(tmp_path: Path):
     assert found.trouble == "no answer within 700ms"
 
 
+def test_what_a_function_leaves_running_holds_nobody_up(tmp_path: Path):
+    source = (
+        "import threading, time\n"
+        "def review(document):\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    return 0.25\n"
+    )
+    found = call(tmp_path, source, timeout=Duration(20_000_000))
+    assert (found.trouble, found.score) == ("", 0.25)
+
+
 def test_stdin_is_the_hosts_alone(tmp_path: Path):
     source = "import sys\ndef review(document): return {'score': len(sys.stdin.read()) / 2}\n"
     assert call(tmp_path, source).score == 0.0

@@ -204,8 +204,7 @@ def _draw_rest(paper: Paper, report: Report) -> None:
     _draw_doers(paper, "Models, the least honest first", report.models, _SOME)
     _draw_kinds(paper, report)
     if report.work.levels:
-        levels = ", ".join(f"{number:,} at {level}" for level, number in report.work.levels.items())
-        paper.heading(Ink("Accepted", "bold"), f"  {levels}")
+        paper.heading(Ink("Accepted", "bold"), f"  {words.levels(report)}")
 
 
 def _draw_restated(paper: Paper, report: Report) -> None:

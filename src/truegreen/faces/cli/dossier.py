@@ -167,11 +167,22 @@ def _diff_lines(told: dict[str, Any]) -> list[str]:
     return [*lines[:_DIFF_LINES], *rest]
 
 
+def _judged(found: dict[str, Any]) -> list[str]:
+    """What a judge gave besides its reason: score, dimensions, and what asking it cost."""
+    told = found["evidence"]
+    score = found["score"]
+    parts = [f"score {score:.2f}"] if score is not None and "score" not in found["reason"] else []
+    parts += [f"{name} {value:.2f}" for name, value in told.get("dimensions", {}).items()]
+    cost = told.get("usage", {}).get("cost_usd", 0)
+    parts += [f"${cost:.2f}"] if cost else []
+    parts += [str(flag) for flag in told.get("flags", [])[:3]]
+    return parts
+
+
 def _finding_row(found: dict[str, Any]) -> Row:
     name = found["check"] if found["phase"] == "after" else f"{found['check']} ({found['phase']})"
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items())
-    score = f"score {found['score']:.2f}" if found["score"] is not None else ""
-    said = [found["reason"], counts, score, f"by {found['judge']}", found["isolation"]]
+    said = [found["reason"], counts, *_judged(found), f"by {found['judge']}", found["isolation"]]
     said += [found["evidence"].get("effect", "").replace("_", " ")]
     said += [] if found["binding"] else ["not binding"]
     words = " · ".join(part for part in said if part)
