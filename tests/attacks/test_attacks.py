@@ -30,6 +30,7 @@ def played(estate: Estate, attack: Attack, *levels: str) -> drive.Told:
 
 @pytest.mark.criterion("E05", "E06", "E07", "E08", "E12", "E18")
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.rotates(24)
 def test_an_attack_is_never_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name), "plain" if name in PLAINLY else "A3")
     assert told.found
@@ -39,6 +40,7 @@ def test_an_attack_is_never_green(estate: Estate, name: str) -> None:
 
 @pytest.mark.criterion("E05", "E07")
 @pytest.mark.parametrize("name", OTHER_RUNNERS)
+@pytest.mark.rotates(8)
 def test_an_attack_on_another_runner_is_never_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name), "A2")
     assert told.found == {"A2": told.found["A2"]}

@@ -30,12 +30,14 @@ def played(estate: Estate, attack: Attack) -> drive.Told:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.rotates(8)
 def test_the_honest_twin_of_an_attack_is_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name))
     assert told.green, told.text
 
 
 @pytest.mark.parametrize("name", shapes())
+@pytest.mark.rotates(8)
 def test_honest_work_is_green_in_every_shape_of_repository(estate: Estate, name: str) -> None:
     told = played(estate, find(name))
     assert told.green, told.text

@@ -168,6 +168,7 @@ def test_a_share_is_cut_and_never_rounded_up():
         (row(qa(), person()), True, True),
         (row(judge()), True, True),
         (green(latest=False), True, False),
+        (unverified(cell=Cell.UNDECIDED), False, True),
         (row(cell=Cell.OUTAGE, verdict=Outcome.UNKNOWN, status=S.FAILED), False, False),
         (row(cell=Cell.AWAITING_VERDICT, status=S.PENDING_QA), False, False),
         (row(cell=Cell.CAP_HIT, status=S.FAILED), False, False),
@@ -198,6 +199,11 @@ def test_approval_counts_every_yes_and_verification_only_what_checks_carry(
 ):
     work = report(given_row).work
     assert (work.approved, work.verified) == (approved, verified)
+
+
+def test_a_yes_that_did_not_make_it_green_is_no_acceptance():
+    assert report(red(person())).work.by_people == Rate(0, 0)
+    assert report(stamped(), red(person())).work.by_people == Rate(1, 1)
 
 
 def test_false_done_is_what_checks_found_undone_of_what_they_looked_at():
@@ -351,6 +357,11 @@ def test_agreement_is_counted_where_both_decided():
     assert seen.with_gates == Rate(2, 4)
     assert seen.with_qa == Rate(1, 2)
     assert seen.with_people == Rate(1, 2)
+
+
+def test_one_red_gate_outweighs_the_green_ones_beside_it():
+    mixed = row(found(), found("lint", F.FAILED), judge())
+    assert report(mixed).judges[0].with_gates == Rate(0, 1)
 
 
 def probing(*probes: tuple[str, bool, str], at: Any = "2026-01-02") -> Probing:

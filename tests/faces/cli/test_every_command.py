@@ -33,6 +33,8 @@ RIGHT: dict[str, list[str]] = {
     "receipt show": ["receipt", "show", "TASK"],
     "receipt export": ["receipt", "export", "TASK"],
     "receipt key": ["receipt", "key"],
+    "audit": ["audit"],
+    "evaluators": ["evaluators"],
     "doctor": ["doctor"],
     "migrate": ["migrate"],
     "backup": ["backup", "copy.db"],
@@ -77,6 +79,9 @@ WRONG: dict[str, list[str]] = {
     "receipt export": ["receipt", "export", "TASK", "--force"],
     "receipt verify": ["receipt", "verify", "nothing.json"],
     "receipt key": ["receipt", "key", "mine"],
+    "audit": ["audit", "--since", "yesterday"],
+    "evaluators": ["evaluators", "porbe"],
+    "evaluators probe": ["evaluators", "probe", "nobody"],
     "doctor": ["doctor", "me"],
     "migrate": ["migrate", "--rapair"],
     "backup": ["backup"],
@@ -111,6 +116,8 @@ SHAPES: dict[str, set[str]] = {
     "receipt show": {"envelope", "statement", "keyid"},
     "receipt export": {"payload", "payloadType", "signatures"},
     "receipt key": {"keyid", "public_key", "file", "replaced", "kept"},
+    "audit": {"since", "headline"},
+    "evaluators": {"evaluators"},
     "doctor": {"healthy", "settings", "schema", "ailments"},
     "migrate": {"from", "to", "dry_run", "done"},
     "backup": {"file", "bytes", "anchor", "restore"},
@@ -179,6 +186,7 @@ def test_wrong_arguments_are_refused_in_a_sentence(name: str, tg: Run, furnished
 
 
 @pytest.mark.parametrize("name", WRONG)
+@pytest.mark.rotates(15)
 def test_wrong_arguments_are_refused_in_json(name: str, tg: Run, furnished: Furnished):
     answer = tg("--json", *words_of(WRONG[name], furnished))
     assert answer.status == 2, answer
@@ -190,6 +198,7 @@ def test_wrong_arguments_are_refused_in_json(name: str, tg: Run, furnished: Furn
 
 
 @pytest.mark.parametrize("name", sorted({" ".join(line.split()) for line in [*RIGHT, *WRONG]}))
+@pytest.mark.rotates(15)
 def test_help_says_what_it_does_with_examples(name: str, tg: Run):
     answer = tg(*name.split(), "--help")
     assert answer.status == 0

@@ -217,6 +217,7 @@ def suite(tmp_path: Path, baselines: str) -> Suite:
 
 @pytest.mark.criterion("E05", "E07", "E08", "E18")
 @pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.rotates(13)
 def test_an_attack_that_does_no_work_is_not_green(suite: Suite, name: str):
     found = suite.write(ATTACKS[name]).judge()
     assert suite.before.outcome is FAILED

@@ -65,6 +65,7 @@ def outcome(source: str, changed: bytes, name: str, **given) -> str:
         ("assert True", "failure"),
     ],
 )
+@pytest.mark.rotates(9)
 def test_every_test_that_passes_fails_when_it_is_changed(body: str, kind: str):
     source = "def test_x():\n" + textwrap.indent(body, "    ") + "\n"
     space = {"f": lambda n: n + n, "ANY": type("Any", (), {"__eq__": lambda *_: True})()}
