@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
-from truegreen.contract import Contract, Gate, GateKind, Qa, contract_digest
+from truegreen.contract import Contract, Gate, GateKind, QaTerms, contract_digest
 from truegreen.facts import SYSTEM, Actor, Claim, Exit, Finding, Verdict
 from truegreen.model import (
     ClaimKind,
@@ -28,7 +28,7 @@ CONTRACT = Contract(
     title="fix the parser",
     goal="make the tests pass",
     gates=(Gate(name="tests", kind=GateKind.RUN, command=("pytest", "-q")),),
-    qa=Qa(roles=()),
+    qa=QaTerms(roles=()),
 )
 DIGEST = contract_digest(CONTRACT)
 START = Start("bench", base_digest="before")

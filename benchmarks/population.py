@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from benchmarks.lives import CLAIM, CONTRACT, EXIT, FINDING, OPERATOR, VERDICT
-from truegreen.contract import Budget, Contract, Qa, contract_digest
+from truegreen.contract import Budget, Contract, QaTerms, contract_digest
 from truegreen.facts import Exit, Ticket
 from truegreen.model import PARENT, EndedBy, ExitDetail, FindingOutcome, Outcome, RunStatus
 from truegreen.record import migrate
@@ -116,7 +116,7 @@ def _live_patterns(ledger: Ledger) -> None:
             gates=CONTRACT.gates,
             priority=number % 5,
             budget=Budget(attempts=1),
-            qa=Qa(roles=()),
+            qa=QaTerms(roles=()),
         )
         task = ledger.open(contract, actor=OPERATOR)
         if place < len(endings):
