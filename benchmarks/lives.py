@@ -105,6 +105,7 @@ _BORN: dict[str, Any] = {
     "silent": 0,
     "rescued": 0,
     "overridden": 0,
+    "falsified": 0,
     "sealed_at": None,
     "attempt": 1,
     "attempts": 0,
