@@ -224,8 +224,8 @@ def test_rescued_is_what_was_done_without_a_word():
     assert report(*rows).work.rescued == Rate(1, 3)
 
 
-def test_levels_are_those_of_accepted_work():
-    rows = [green(level=Level.A3), green(level=Level.A3), green(level=Level.A1), red()]
+def test_levels_are_those_of_work_that_checks_carry():
+    rows = [green(level=Level.A3), green(level=Level.A3), green(level=Level.A1), red(), stamped()]
     assert report(*rows).work.levels == {Level.A1: 1, Level.A3: 2}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.record.raw_sql import raw_sql
 from tests.walk.conftest import Walk, init, result, said, shell
 from tests.walk.judging import Judge, says, settings
 
@@ -337,3 +338,29 @@ def test_verify_asks_the_judges_again_and_an_undecided_task_is_decided_by_them(w
     flag.unlink()
     assert walk.tg("verify", got.task["id"]).status == 3
     assert walk.tg("show", "--json", got.task["id"]).json()["task_status"] == "succeeded"
+
+
+@pytest.mark.criterion("F35", "N14")
+def test_a_judge_sees_what_was_left_when_everything_of_the_agent_was_gone(walk: Walk) -> None:
+    body = (
+        "text = open(os.path.join(tree, 'out.txt')).read()\n"
+        "print(json.dumps({'score': 0.9, 'reason': repr(text)}))\n"
+    )
+    judge = Judge(walk, body)
+    late = f"(setsid sh -c 'sleep 1; echo late >> out.txt' &) ; {WORK}"
+    got = walk.run(*GATE, *judge.option, *shell(late))
+    assert got.status == 0
+    assert evaluation(got.task)["reason"] == r"score 0.9000: 'work\n'"
+    assert (walk.folder / "out.txt").read_text() == "work\n"
+
+
+@pytest.mark.criterion("F24")
+def test_what_a_task_depends_on_is_there_before_it_and_frozen_with_it(walk: Walk) -> None:
+    """So no dependency can ever lead back into a task that waits to be rescued, or reviewed."""
+    refused = walk.tg("add", "--depends-on", "tsk_nobody", *shell(WORK))
+    assert (refused.status, "no task tsk_nobody" in refused.err) == (2, True)
+    first = walk.tg("add", "--title", "first", *shell(WORK)).out.strip()
+    second = walk.tg("add", "--depends-on", first, *shell(WORK)).out.strip()
+    with raw_sql(walk.store) as raw:
+        back = f"UPDATE tasks SET contract = replace(contract, '[]', '[\"{second}\"]')"
+        assert "frozen" in (raw.tried(f"{back} WHERE id = '{first}'") or "")

@@ -4,6 +4,7 @@
 truegreen.toml. The room opens no file, reads no environment and knows no store.
 """
 
+from truegreen.contract.doers import AgentDefinition, Home
 from truegreen.contract.file import (
     NOTIFIABLE,
     BudgetLayer,
@@ -19,7 +20,6 @@ from truegreen.contract.file import (
     make_contract,
     read_toml,
 )
-from truegreen.contract.doers import AgentDefinition, Home
 from truegreen.contract.judges import Evaluator, Price, Qa, QaTerms, Unsure
 from truegreen.contract.reading import (
     Duration,

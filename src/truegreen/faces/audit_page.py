@@ -235,18 +235,24 @@ def _figures(report: Report) -> Markup:
                 _tag("dd", figure.basis, class_="of"),
             )
         )
-    said = report.statements
-    marks = [_mark(_LIGHT_OF[word], f"{getattr(said, word):,} {word}") for word in _OUTCOMES]
-    bare = f" {report.bare:,} of them say «tests pass» without a number." if report.bare else ""
-    line: list[Part] = [part for each in marks for part in (each, " · ")][:-1]
-    line.append("." if not bare else f".{bare}")
+    proven = f"Verified: {words.levels(report)}."
     return _tag(
         "section",
         _tag("dl", *made, class_="cards"),
-        _tag("p", "Statements of agents: ", *line, class_="said"),
-        *([_tag("p", f"Accepted: {words.levels(report)}.")] if report.work.levels else []),
+        _tag("p", *_statements(report), class_="said"),
+        *([_tag("p", proven)] if report.work.levels else []),
         aria_label="Figures",
     )
+
+
+def _statements(report: Report) -> list[Part]:
+    said = report.statements
+    if not any(getattr(said, word) for word in _OUTCOMES):
+        return [f"{words.NOTHING_STATED.capitalize()}."]
+    marks = [_mark(_LIGHT_OF[word], f"{getattr(said, word):,} {word}") for word in _OUTCOMES]
+    line: list[Part] = [part for each in marks for part in (each, " · ")][:-1]
+    bare = f" {report.bare:,} of them say «tests pass» without a number." if report.bare else ""
+    return ["Statements of agents: ", *line, f".{bare}"]
 
 
 def _doers(title: str, caption: str, doers: Sequence[Doer]) -> list[Markup]:

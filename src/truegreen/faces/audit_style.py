@@ -30,9 +30,10 @@ small{font-size:.8rem;white-space:nowrap}
 .blue{color:var(--blue)}.grey{color:var(--grey)}
 .rates{background:var(--card);border:1px solid var(--line);border-radius:.6rem;
 padding:1.1rem 1.25rem;margin-top:1.75rem;display:grid;gap:.9rem}
-.rate{display:grid;grid-template-columns:6rem 1fr 4.5rem;gap:.15rem 1rem;align-items:center}
+.rate{display:grid;grid-template-columns:6rem 1fr 5.5rem;gap:.15rem 1rem;align-items:center}
 .rate .label{font-weight:600}
-.rate .value{font-size:1.35rem;font-weight:700;text-align:right;font-variant-numeric:tabular-nums}
+.rate .value{font-size:1.35rem;font-weight:700;text-align:right;white-space:nowrap;
+font-variant-numeric:tabular-nums}
 .rate .of{grid-column:2/-1;font-size:.85rem}
 .bar{display:block;width:100%;height:.9rem;border-radius:.45rem;overflow:hidden}
 .track{fill:var(--track)}

@@ -12,7 +12,6 @@ import msgspec
 from truegreen.faces.times import instant, span
 from truegreen.model import Light
 from truegreen.outlets.audit.report import (
-    Case,
     Cases,
     Doer,
     Judge,
@@ -25,6 +24,7 @@ from truegreen.outlets.audit.report import (
 
 Document = dict[str, Any]
 NONE = "-"
+NOTHING_STATED = "agents stated nothing that could be checked"
 _MANY = 0.5
 
 
@@ -53,7 +53,7 @@ def waited(person: Person) -> str:
 
 
 def levels(report: Report) -> str:
-    """How much the accepted work proves: `12 at A2, 3 at A3`."""
+    """How much the checks of accepted work prove: `12 at A2, 3 at A3`."""
     return ", ".join(f"{number:,} at {level}" for level, number in report.work.levels.items())
 
 
@@ -246,8 +246,3 @@ def _judge(judge: Judge) -> Document:
             "refused_good": _rate(probed.good),
         },
     }
-
-
-def named(case: Case) -> str:
-    """A task and its title."""
-    return f"{case.task}  {case.title}"

@@ -15,6 +15,7 @@ from truegreen.contract import Budget
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
+from truegreen.faces.layers import layers_of
 from truegreen.faces.times import instant
 from truegreen.facts import Finding
 from truegreen.model import CELLS, MATRIX, Cell, ExitReason, Outcome, RunStatus, TaskStatus
@@ -94,6 +95,7 @@ def task_document(dossier: Dossier, events: list[Told]) -> Document:
         "budget": {**_counters(task), **_charges(dossier, terms)},
         "claim": claim_of(dossier, latest),
         "verdict": _verdict(dossier, latest),
+        "layers": layers_of(dossier),
         "runs": [run_document(run, dossier, agents) for run in dossier.runs],
         "agents": [agent_document(agent) for agent in dossier.agents],
         "refusals": [refusal_document(refusal) for refusal in dossier.refusals],

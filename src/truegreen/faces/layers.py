@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from truegreen.contract import GateKind
-from truegreen.faces.documents import Document
 from truegreen.model import FindingOutcome, Phase, TaskStatus
 from truegreen.record.ledger import Dossier
 from truegreen.record.ledger.terms import Terms, read_terms
 from truegreen.record.rows import FindingRow
+
+Layer = dict[str, Any]
 
 _GATES = frozenset(map(str, GateKind))
 _AUDITED = ("confirmed", "contradicted", "unverifiable")
@@ -26,7 +27,7 @@ _UNDER_WAY = (
 )
 
 
-def layers_of(dossier: Dossier) -> Document:
+def layers_of(dossier: Dossier) -> dict[str, Layer]:
     """Every layer of a task, from what was found about its latest run."""
     latest = dossier.runs[-1].key if dossier.runs else None
     found = [f for f in dossier.findings if f.run_key == latest and f.phase is not Phase.BASELINE]
@@ -44,7 +45,7 @@ def layers_of(dossier: Dossier) -> Document:
     }
 
 
-def _checks(dossier: Dossier, required: list[str], found: list[FindingRow]) -> Document:
+def _checks(dossier: Dossier, required: list[str], found: list[FindingRow]) -> Layer:
     """How the checks of one kind stand: red outweighs all, silence is no pass."""
     standing: dict[str, FindingOutcome] = {}
     for finding in found:
@@ -67,7 +68,7 @@ def _state(dossier: Dossier, outcomes: list[FindingOutcome | None]) -> str:
     return "pending" if waits else "not asked" if silent else "inconclusive"
 
 
-def _qa(dossier: Dossier, terms: Terms, found: list[FindingRow]) -> Document:
+def _qa(dossier: Dossier, terms: Terms, found: list[FindingRow]) -> Layer:
     task = dossier.task
     rounds = [task.qa_rounds, task.qa_rounds_max]
     if found:
@@ -81,7 +82,7 @@ def _qa(dossier: Dossier, terms: Terms, found: list[FindingRow]) -> Document:
     return {"state": state, "judge": "", "rounds": rounds}
 
 
-def _audit(found: list[FindingRow]) -> Document:
+def _audit(found: list[FindingRow]) -> Layer:
     """What the agent said: one word that was wrong outweighs all that were true."""
     counts = dict.fromkeys(_AUDITED, 0)
     for finding in found[-1:]:
@@ -91,7 +92,7 @@ def _audit(found: list[FindingRow]) -> Document:
     return {"state": next((word for word in worst if counts[word]), "nothing stated"), **counts}
 
 
-def _budget(dossier: Dossier, latest: int | None) -> Document:
+def _budget(dossier: Dossier, latest: int | None) -> Layer:
     task = dossier.task
     counters = {
         "attempts": [task.attempts, task.attempts_max],

@@ -6,6 +6,7 @@ whatever happened is written down before anything follows from it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,12 +20,14 @@ from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt
+from truegreen.supervisor.bribery import FILES, UNSEEN, digest_of, merged, touched_before
 from truegreen.supervisor.ground import FACT
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared, prepare
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
+from truegreen.supervisor.reach import safe_path
 from truegreen.supervisor.recovery import break_off, failure, tidy
 from truegreen.supervisor.watch import Watch
 
@@ -120,6 +123,7 @@ class Supervisor:
             prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
+        prepared = prepared._replace(touched=self._touched(dossier, prepared))
         for other in self._neighbours(prepared):
             self._watch.warn(f"{other} works in {prepared.ground.top} too: each is judged by both")
         ticket = self._reserve(dossier, self._doer(contract, prepared), start_of(prepared))
@@ -130,6 +134,10 @@ class Supervisor:
 
         return self._held(ticket, work)
 
+    def _touched(self, dossier: Dossier, prepared: Prepared) -> dict[str, list[str]]:
+        """What agents of this task have left of judges' own files, the last one included."""
+        return merged(touched_before(self._ledger, dossier), prepared.unseen)
+
     @staticmethod
     def _doer(contract: Contract, prepared: Prepared) -> tuple[str, str]:
         name = contract.agent or prepared.adapter.name
@@ -137,13 +145,19 @@ class Supervisor:
 
     def _review(self, dossier: Dossier, contract: Contract) -> Task:
         """One run of a QA review, by an agent or by an evaluator."""
-        rooms = (self._ledger, self._place, self._watch)
         case = case_of(self._ledger, self._place, dossier, contract)
+        path = safe_path(self._place.environ.get("PATH", os.defpath), case.subject.workspace.root)
+        place = self._place._replace(environ={**self._place.environ, "PATH": path})
+        rooms = (self._ledger, place, self._watch)
         who = reviewer_of(contract)
         if contract.evaluators:
             asked = self._reserve(dossier, who, Start(holder_name(), LEASE_SECONDS))
             return self._held(asked, lambda pulse: judged_review(*rooms, case, asked, pulse))
-        with prepared_review(self._place, case, self._watch) as prepared:
+        with ExitStack() as stack:
+            try:
+                prepared = stack.enter_context(prepared_review(place, case, self._watch))
+            except (TruegreenError, OSError) as error:
+                return self._misfit(dossier, error)
             ticket = self._reserve(dossier, who, start_of(prepared))
             return self._held(
                 ticket, lambda pulse: Review(case, *rooms, prepared, ticket, pulse).carry_out()
@@ -179,7 +193,7 @@ class Supervisor:
         agent = self._ledger.register_agent(*who, actor=SYSTEM)
         return self._ledger.start(dossier.task.id, start._replace(agent=agent.id))
 
-    def _misfit(self, dossier: Dossier, error: TruegreenError) -> Task:
+    def _misfit(self, dossier: Dossier, error: TruegreenError | OSError) -> Task:
         """What can't even be prepared fails once, with its reason."""
         ticket = self._ledger.start(dossier.task.id, Start(holder_name(), LEASE_SECONDS))
         return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))
@@ -193,5 +207,10 @@ def start_of(prepared: Prepared) -> Start:
         None,
         prepared.isolation,
         prepared.base.digest,
-        {"adapter": prepared.adapter.name, FACT: msgspec.to_builtins(prepared.ground)},
+        {
+            "adapter": prepared.adapter.name,
+            FACT: msgspec.to_builtins(prepared.ground),
+            **({FILES: digest_of(prepared.judge_files)} if prepared.judge_files else {}),
+            **({UNSEEN: prepared.unseen} if prepared.unseen else {}),
+        },
     )

@@ -19,10 +19,12 @@ from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStat
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.supervisor.backoff import hold_seconds
+from truegreen.supervisor.bribery import TOUCHED, merged
 from truegreen.supervisor.examination import examine, site_of
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.purse import ASKED, asked
 from truegreen.supervisor.reentry import Capped, Reentry
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
@@ -151,6 +153,7 @@ class Attempt:
             unconfirmed=bool(ran.ended.facts.get("unconfirmed")),
             author=self._author(ran.last),
             heard=self._reentry.heard,
+            touched=merged(self._prepared.touched, ran.last.touched),
         )
         return examine(self._ledger, self._place, self._watch, subject, self._ticket, self._pulse)
 
@@ -210,6 +213,8 @@ class Attempt:
             facts={
                 **log_facts(self._worker),
                 **left_facts(prepared.workspace, left),
+                **({ASKED: asked(self._reentry.heard)} if self._reentry.heard else {}),
+                **({TOUCHED: last.touched} if prepared.judge_files else {}),
                 **({"evidence": last.reading.evidence} if last.reading.evidence else {}),
             },
         )

@@ -19,18 +19,19 @@ from msgspec.structs import replace
 from truegreen.contract import Evaluator, plain
 from truegreen.facts import Finding
 from truegreen.model import ExitReason, FindingOutcome, Level, Phase
+from truegreen.supervisor.bribery import bribed
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
-from truegreen.supervisor.reach import out_of_reach
+from truegreen.supervisor.purse import KIND, told, total, used_by
+from truegreen.supervisor.reach import out_of_reach, safe_path
 from truegreen.supervisor.subject import Heard, Subject
 from truegreen.work.gates.output import one_line
 from truegreen.work.gates.rooms import remove
-from truegreen.work.judges import Bench, Opinion, Spent, ask, identity
+from truegreen.work.judges import NOTHING_SPENT, Bench, Opinion, Spent, ask, identity
 from truegreen.work.judges.answer import no_answer, weighed
 from truegreen.work.judges.bundle import Bundle, document
 from truegreen.work.workspace import Snapshot
 
-KIND = "evaluator"
 _DIFF_BYTES = 192 * 1024
 _ARTIFACT_BYTES = 16 * 1024
 _PATIENCE_SECONDS = 20.0
@@ -49,6 +50,7 @@ class Panel:
         self._place = place
         self._subject = subject
         self._tick = tick
+        self._run = run
         self._rooms = place.make_rooms(run, holder_name())
         self._folder = paths.join(self._rooms, "judges")
         self._logs = paths.join(place.run_dir(run), "gates")
@@ -104,6 +106,8 @@ class Panel:
         author = self._subject.author
         if author.session and any(author.session in word for word in judge.command):
             return no_answer("it would resume the doer's own conversation", lasting=True)
+        if found := bribed(self._subject.touched):
+            return no_answer(f"{found} is as an agent left it: put it back", lasting=True)
         opinion = ask(
             self._moved(judge), shown, self._bench(judge), spent=self._spent(judge, before)
         )
@@ -119,11 +123,9 @@ class Panel:
 
     def _spent(self, judge: Evaluator, before: Sequence[Opinion]) -> Spent:
         """What this judge has used on this task: in earlier runs, at earlier stops, just now."""
-        rows = [f.evidence.get("usage", {}) for f in self._subject.earlier if f.check == judge.name]
-        used = [(int(row.get("tokens", 0)), float(row.get("cost_usd", 0))) for row in rows]
-        used += [(each.tokens, each.cost_usd) for each in self._heard if each.judge == judge.name]
-        used += [(each.tokens, each.cost_usd) for each in before]
-        return Spent(tokens=sum(t for t, _ in used), cost_usd=sum(c for _, c in used))
+        earlier = self._subject.spent.get(judge.name, NOTHING_SPENT)
+        used: list[Spent | Opinion] = [earlier, used_by(judge.name, self._heard), *before]
+        return total((each.tokens, each.cost_usd) for each in used)
 
     # -- what is put before a judge -------------------------------------------------------------
 
@@ -131,17 +133,18 @@ class Panel:
         folder = paths.join(self._folder, f"{judge.name}-{os.urandom(4).hex()}")
         os.makedirs(folder, mode=0o700)
         root = self._subject.workspace.root
-        path = self._place.environ.get("PATH", os.defpath)
-        safe = [part for part in path.split(os.pathsep) if not _inside(part, root)]
+        path = safe_path(self._place.environ.get("PATH", os.defpath), root)
         return Bench(
-            environ={**self._place.environ, "PATH": os.pathsep.join(safe)},
+            environ={**self._place.environ, "PATH": path},
             tree=self._laid("left", self._subject.left),
             scratch=folder,
-            hidden=self._place.hidden,
+            # What a judge finds there by whatever way is the agent's.
+            hidden=(*self._place.hidden, root),
             shown=(self._folder,),
             isolation=self._subject.contract.isolation,
             log=paths.join(self._logs, f"judge-{judge.name}.log"),
             tick=self._tick,
+            run=self._run,
             at=self._before_the_agent(judge.at) if judge.at else self._folder,
         )
 
@@ -270,12 +273,16 @@ def finding_of(judge: Evaluator, heard: Heard, subject: Subject) -> Finding:
 
 def _evidence(judge: Evaluator, heard: Heard, subject: Subject) -> dict[str, Any]:
     opinion, facts = heard.opinion, heard.opinion.facts
-    told: Mapping[str, Any] = {
+    stops = used_by(judge.name, subject.heard)
+    after = used_by(judge.name, [heard] if heard not in subject.heard else [])
+    used = total((each.tokens, each.cost_usd) for each in (stops, after))
+    known: Mapping[str, Any] = {
         "verdict": str(opinion.verdict or ""),
         "dimensions": opinion.dimensions,
         "evidence": list(opinion.evidence),
         "threshold": judge.threshold,
-        "usage": {"tokens": heard.tokens, "cost_usd": round(heard.cost_usd, 6)},
+        "usage": told(used),
+        "at_stops": told(stops) if subject.heard else {},
         "tries": 1 + len(heard.troubles),
         "earlier_errors": list(heard.troubles),
         "shadow": judge.shadow,
@@ -288,7 +295,7 @@ def _evidence(judge: Evaluator, heard: Heard, subject: Subject) -> dict[str, Any
         "doer": subject.author._asdict(),
         **{name: facts[name] for name in (*_FACTS, *_DIGESTS) if name in facts},
     }
-    return {name: value for name, value in told.items() if value not in ("", [], {}, None, False)}
+    return {name: value for name, value in known.items() if value not in ("", [], {}, None, False)}
 
 
 def _independent(judge: Evaluator, opinion: Opinion, session: str, model: str) -> Opinion:

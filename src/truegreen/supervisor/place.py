@@ -57,19 +57,12 @@ class Place(NamedTuple):
 
     def make_rooms(self, run: str, owner: str) -> str:
         """The folder for a run's rooms; it says whose it is."""
-        folder = paths.join(self.rooms, run)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with open(paths.join(folder, _OWNER), "w", encoding="utf-8") as file:
-            file.write(owner)
-        return folder
+        return _owned(paths.join(self.rooms, run), owner)
 
-    def room_owner(self, run: str) -> str:
-        """Who made a run's rooms; empty if that is not to be known."""
-        try:
-            with open(paths.join(self.rooms, run, _OWNER), encoding="utf-8") as file:
-                return file.read(_OWNER_CHARACTERS)
-        except OSError:
-            return ""
+    def make_review(self, task: str, owner: str) -> str:
+        """A folder for one attempt at a review: nobody else's, whoever tries at the same time."""
+        folder = paths.join(self.reviews, f"{task}-{os.urandom(4).hex()}")
+        return _owned(folder, owner)
 
     def run_dir(self, run: str) -> str:
         """Where the files of a run are."""
@@ -82,6 +75,22 @@ class Place(NamedTuple):
         os.makedirs(paths.join(folder, "gates"), mode=0o700, exist_ok=True)
         os.makedirs(inside, mode=0o700, exist_ok=True)
         return RunPlace(folder, inside)
+
+
+def owner_of(folder: str) -> str:
+    """Who made a room; empty if that is not to be known."""
+    try:
+        with open(paths.join(folder, _OWNER), encoding="utf-8") as file:
+            return file.read(_OWNER_CHARACTERS)
+    except OSError:
+        return ""
+
+
+def _owned(folder: str, owner: str) -> str:
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with open(paths.join(folder, _OWNER), "w", encoding="utf-8") as file:
+        file.write(owner)
+    return folder
 
 
 class RunPlace(NamedTuple):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -9,14 +12,17 @@ import msgspec
 from truegreen.contract import Caps, Contract, Duration, Isolation
 from truegreen.facts import Exit, Finding, Usage
 from truegreen.record.ledger import Dossier
+from truegreen.supervisor.bribery import changed_since, own_files, unseen
 from truegreen.supervisor.examination import findings_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
 from truegreen.supervisor.place import Place
+from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.agents import Adapter, adapter_of
 from truegreen.work.jail import choose
+from truegreen.work.judges import Spent
 from truegreen.work.workspace import Snapshot, Workspace
 
 
@@ -35,8 +41,24 @@ class Prepared(NamedTuple):
     earlier: tuple[Finding, ...]
     failures: int
     deferrals: int
+    spent: Mapping[str, Spent]
+    judged_by: Contract
+    """The terms whose judges and reviewer the agent must not touch."""
+    judged_in: str
+    """The work tree of these terms."""
+    judge_files: dict[str, str]
+    """What their files are, outside of the work tree, before the agent comes."""
+    unseen: dict[str, str]
+    """Those of them that the agent before may have touched."""
+    touched: Mapping[str, list[str]] = MappingProxyType({})
+    """Those of them that are known to have been touched, by what they were then."""
     shown: tuple[str, ...] = ()
     """What of the hidden the agent may see all the same."""
+
+    def touched_now(self, place: Place) -> dict[str, str]:
+        """Which files of judges are others than before the run."""
+        path = place.environ.get("PATH", os.defpath)
+        return changed_since(self.judge_files, self.judged_by, self.judged_in, path)
 
     def subject(self, left: Snapshot, ended: Exit) -> Subject:
         """What is examined of a run of this, and by which terms."""
@@ -50,6 +72,8 @@ class Prepared(NamedTuple):
             ended=ended,
             judged=self.adapter.name,
             earlier=self.earlier,
+            spent=self.spent,
+            touched=self.touched,
         )
 
 
@@ -68,6 +92,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
             watch.warn(note)
         for glob in uncovered(contract, workspace, base):
             watch.warn(f"--protect {glob}: nothing of that name is there now")
+    files = own_files(contract, workspace.root, place.environ.get("PATH", os.defpath))
     return Prepared(
         contract=contract,
         contract_digest=dossier.task.contract_digest,
@@ -81,6 +106,11 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
         earlier=tuple(row.finding() for row in dossier.findings),
         failures=dossier.task.attempts,
         deferrals=dossier.task.deferrals,
+        spent=spent_on(dossier),
+        judged_by=contract,
+        judged_in=workspace.root,
+        judge_files=files,
+        unseen=unseen(dossier.runs, files),
     )
 
 

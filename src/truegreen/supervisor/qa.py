@@ -16,27 +16,29 @@ import msgspec
 from msgspec.structs import replace
 
 from truegreen.contract import Contract, Evaluator
-from truegreen.errors import Forbidden, NotRunning
-from truegreen.facts import Exit, Finding, Ticket, Usage, Verdict
+from truegreen.errors import Forbidden, NotRunning, Unavailable
+from truegreen.facts import Exit, Finding, Ticket, Usage
 from truegreen.model import (
     EndedBy,
     ExitDetail,
     ExitReason,
     FindingOutcome,
     Level,
-    Outcome,
     Phase,
     RunStatus,
 )
 from truegreen.record.ledger import Dossier, Ledger
-from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Ran
+from truegreen.supervisor.bribery import bribed, own_files, touched_before
+from truegreen.supervisor.closing import close_review
 from truegreen.supervisor.examination import charging, findings_of
+from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.judging import Panel
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared, caps_left, feedback_of, prepare
 from truegreen.supervisor.pulse import Pulse
+from truegreen.supervisor.purse import with_reviews
 from truegreen.supervisor.reach import out_of_reach
 from truegreen.supervisor.second_look import latest, subject_of
 from truegreen.supervisor.subject import Heard, Subject
@@ -81,12 +83,15 @@ class Case(NamedTuple):
     original: Dossier
     contract: Contract
     subject: Subject
+    reviews: tuple[Dossier, ...]
+    """All reviews of that task so far, this one among them."""
 
 
 def case_of(ledger: Ledger, place: Place, review: Dossier, contract: Contract) -> Case:
     """What a review is about."""
     original = ledger.dossier(ledger.reviewed(review.task.id))
-    subject = subject_of(place, original, latest(original))
+    touched = touched_before(ledger, original)
+    subject = subject_of(place, original, latest(original))._replace(touched=touched)
     if not (contract.command or contract.evaluators):
         message = (
             f"{original.task.id} waits for QA, and no reviewer is set: name one in truegreen.toml"
@@ -94,7 +99,8 @@ def case_of(ledger: Ledger, place: Place, review: Dossier, contract: Contract) -
             f" {original.task.id} --accept|--reject --reason …"
         )
         raise NotRunning(message, status=review.task.status)
-    return Case(review, original, contract, subject)
+    reviews = tuple(ledger.dossier(each.id) for each in ledger.reviews_of(original.task.id))
+    return Case(review, original, contract, subject, reviews)
 
 
 # --- a review by an agent
@@ -103,14 +109,14 @@ def case_of(ledger: Ledger, place: Place, review: Dossier, contract: Contract) -
 @contextmanager
 def prepared_review(place: Place, case: Case, watch: Watch) -> Iterator[Prepared]:
     """A copy of the work, and the reviewer's command with files that the author can't have made."""
-    task = case.review.task
-    folder = paths.join(place.reviews, f"{task.id}-{task.attempt + 1}")
+    task, terms = case.review.task, case.subject.contract
+    if found := bribed(case.subject.touched):
+        raise Unavailable(f"{found} is as an agent left it: put it back, then try again")
+    folder = place.make_review(task.id, holder_name())
     # The author's files are not where the reviewer starts: what a client or an interpreter takes
     # from the folder that it starts in would be the author's to say.
     room, before = paths.join(folder, "room"), paths.join(folder, "before")
     work = paths.join(room, "work")
-    remove(folder)
-    os.makedirs(room, mode=0o700)
     workspace = case.subject.workspace
 
     def base() -> str:
@@ -119,6 +125,7 @@ def prepared_review(place: Place, case: Case, watch: Watch) -> Iterator[Prepared
         return before
 
     try:
+        os.makedirs(room, mode=0o700)
         workspace.lay(case.subject.left, work)
         command = out_of_reach(
             case.contract.command, at=case.contract.cwd, root=workspace.root, base=base
@@ -129,7 +136,11 @@ def prepared_review(place: Place, case: Case, watch: Watch) -> Iterator[Prepared
         # Each attempt stands on a fresh copy, and knows what went wrong with the one before.
         fresh = prepare(place, case.review._replace(runs=[]), contract, watch)
         used = [run.usage for run in case.review.runs]
+        path = place.environ.get("PATH", os.defpath)
         yield fresh._replace(
+            judged_by=terms,
+            judged_in=workspace.root,
+            judge_files=own_files(terms, workspace.root, path),
             caps=caps_left(contract.caps, used),
             feedback=feedback_of(case.review),
             shown=(before,) if paths.isdir(before) else (),
@@ -178,7 +189,7 @@ class Review(Attempt):
             judge, self._case.subject.left.digest, opinion, seconds=ran.ended.usage.seconds
         )
         return conclude_review(
-            self._ledger, self._ticket, self._case, heard, outcome, identity=told, left=ran
+            self._ledger, self._ticket, self._case, heard, outcome, identity=told
         )
 
     def _verdict(self, ran: Ran) -> Opinion:
@@ -191,6 +202,10 @@ class Review(Attempt):
             return broken
         if len({each.verdict for each in given}) > 1:
             return no_answer("it gave two different verdicts")
+        if given[0].verdict is Word.PASS and self._prepared.adapter.has_claims:
+            spoken = self._spoken(ran)
+            if spoken.trouble:
+                return no_answer(f"its last words do not say so ({spoken.trouble})")
         swept = ran.ended.facts.get("swept")
         if swept and given[0].verdict is Word.PASS:
             return no_answer(f"{swept[0]} was still running and could have written the verdict")
@@ -240,7 +255,9 @@ def judged_review(
     watch.phase("qa", judge.name)
     found = findings_of(case.original, case.original.runs[-1].key)
     charge = charging(ledger, ticket, pulse, case.contract.budget.check_errors)
-    with Panel(place, case.subject, ticket.run, pulse.word) as panel:
+    spent = with_reviews(case.subject.spent, judge.name, case.reviews)
+    subject = case.subject._replace(spent=spent)
+    with Panel(place, subject, ticket.run, pulse.word) as panel:
         heard = panel.ask(judge, found, question="qa", charge=charge)
     ledger.end_run(ticket, _exit_of(case.subject.left.digest, heard))
     pulse.run_ended()
@@ -276,19 +293,16 @@ def conclude_review(
     outcome: FindingOutcome,
     *,
     identity: dict[str, str],
-    left: Ran | None = None,
 ) -> Task:
     """Hand a verdict to the task that waits for it, then close the review."""
-    opinion = heard.opinion
-    digest = left.left.digest if left else case.subject.left.digest
-    given = f"the review gave its verdict: {outcome}"
-    if opinion.trouble:
-        return _without_verdict(ledger, ticket, case, digest, opinion.trouble)
-    try:
-        ledger.record_qa(ticket, _finding(case, heard, outcome, identity))
-    except Forbidden as error:
-        return _without_verdict(ledger, ticket, case, digest, error.message)
-    return _close(ledger, ticket, case, digest, FindingOutcome.PASSED, given)
+    trouble = heard.opinion.trouble
+    if not trouble:
+        try:
+            ledger.record_qa(ticket, _finding(case, heard, outcome, identity))
+        except Forbidden as error:
+            trouble = error.message
+    given = f"gave no usable verdict: {trouble}" if trouble else f"gave its verdict: {outcome}"
+    return close_review(ledger, ticket, given=not trouble, reason=f"the review {given}")
 
 
 def _finding(
@@ -318,49 +332,6 @@ def _finding(
         evidence={name: value for name, value in evidence.items() if value or name == "review"},
         duration_us=int(heard.seconds * 1e6),
     )
-
-
-def _without_verdict(ledger: Ledger, ticket: Ticket, case: Case, digest: str, why: str) -> Task:
-    words = f"gave no usable verdict: {why}"
-    return _close(ledger, ticket, case, digest, FindingOutcome.FAILED, words)
-
-
-def _close(
-    ledger: Ledger,
-    ticket: Ticket,
-    case: Case,
-    digest: str,
-    outcome: FindingOutcome,
-    reason: str,
-) -> Task:
-    """A review is done when its verdict is given, whatever that was."""
-    terms = case.review.task.contract_digest
-    reason = one_line(reason, _REASON_CHARACTERS)
-    ledger.record(
-        ticket,
-        [
-            Finding(
-                check=QA_VERDICT,
-                kind=KIND,
-                outcome=outcome,
-                reason=reason,
-                digest=digest,
-                contract_digest=terms,
-                judge="truegreen:qa",
-                judged=case.contract.agent,
-                level=Level.A1,
-            )
-        ],
-    )
-    passed = outcome is FindingOutcome.PASSED
-    verdict = Verdict(
-        outcome=Outcome.PASSED if passed else Outcome.FAILED,
-        reason=reason,
-        digest=digest,
-        contract_digest=terms,
-        level=Level.A1,
-    )
-    return ledger.judge(ticket, verdict)
 
 
 def reviewer_of(contract: Contract) -> tuple[str, str]:

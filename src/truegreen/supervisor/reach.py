@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from os import path as paths
 
 from truegreen.work.documents import inside
+from truegreen.work.toolchain.reach import named_in
+
+_END = r"(?=[/\s'\":;,&|<>()\]}]|$)"
+"""What may follow a path in the midst of a word."""
 
 
 def out_of_reach(
@@ -13,22 +19,39 @@ def out_of_reach(
 ) -> tuple[str, ...]:
     """A command whose files, looked for from `at`, are never those of the work tree at `root`.
 
-    A word that names a file there names the same file in a copy from before the agent came, which
-    `base` lays down; one that names a file beside the settings is made whole. Others stay.
+    What names something there names the same in a copy from before the agent came, which `base`
+    lays down: as a word, behind an option's `=`, or in the midst of a line for a shell. A word that
+    names a file beside the settings is made whole. Others stay.
     """
     return tuple(_moved(word, at, root, base) for word in words)
 
 
+def safe_path(path: str, root: str) -> str:
+    """A PATH without the folders that an agent could fill: those of its work tree, and no names."""
+    given = path.split(os.pathsep)
+    return os.pathsep.join(each for each in given if paths.isabs(each) and not inside(each, root))
+
+
 def _moved(word: str, at: str, root: str, base: Callable[[], str]) -> str:
-    if not word or word.startswith("-"):
-        return word
-    place = paths.normpath(paths.join(at, word))
-    named = paths.isabs(word) or "/" in word or paths.isfile(place)
-    if not named:
-        return word
-    if not inside(place, root):
-        return place if paths.isfile(place) else word
-    below = paths.relpath(paths.realpath(paths.dirname(place)), paths.realpath(root))
-    copy = paths.normpath(paths.join(base(), below, paths.basename(place)))
-    known = paths.isfile(copy) or paths.isfile(place)
-    return copy if known else word
+    option, mark, value = word.partition("=")
+    if word.startswith("-"):
+        return f"{option}={_moved(value, at, root, base)}" if mark and value else word
+    # By its name first: a link that the agent laid on the way would lead elsewhere.
+    place = named_in(paths.normpath(paths.join(at, word)), root)
+    if not word or not (paths.isabs(word) or "/" in word or paths.isfile(place)):
+        return _renamed(word, root, base)
+    theirs = next((each for each in (place, paths.realpath(place)) if _below(each, root)), "")
+    if not theirs:
+        return place if paths.isfile(place) else _renamed(word, root, base)
+    copy = paths.normpath(paths.join(base(), paths.relpath(theirs, root)))
+    return copy if paths.lexists(copy) or paths.lexists(place) else word
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _renamed(word: str, root: str, base: Callable[[], str]) -> str:
+    """A line in which every mention of the work tree is one of the copy."""
+    mention = re.compile(re.escape(root) + _END)
+    return mention.sub(lambda _: base(), word) if mention.search(word) else word

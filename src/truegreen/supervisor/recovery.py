@@ -21,8 +21,9 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record.ledger import Ledger, Overdue
+from truegreen.supervisor.closing import close_abandoned
 from truegreen.supervisor.holder import holder_name, host_name, process_of, read_holder
-from truegreen.supervisor.place import Place
+from truegreen.supervisor.place import Place, owner_of
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.work.gates.rooms import remove
 from truegreen.work.process import sweep
@@ -56,7 +57,10 @@ def _finish(ledger: Ledger, left: Overdue) -> None:
 def _leave_undecided(ledger: Ledger, left: Overdue) -> None:
     """A run that ended but was not judged: only a person can have it checked again."""
     ticket = ledger.adopt(left, holder=holder_name(), lease_seconds=LEASE_SECONDS)
-    undecided(ledger, ticket, _INTERRUPTED.format(left.task))
+    if ledger.task(left.task).qa_of_key is None:
+        undecided(ledger, ticket, _INTERRUPTED.format(left.task))
+    else:
+        close_abandoned(ledger, ticket)
 
 
 def undecided(ledger: Ledger, ticket: Ticket, reason: str) -> None:
@@ -104,14 +108,15 @@ def failure(error: TruegreenError | OSError, otherwise: ExitDetail) -> Exit:
 
 
 def tidy(place: Place) -> None:
-    """Remove the rooms of gates whose supervisor is dead; a gate whose room goes could turn green.
+    """Remove the rooms of gates and reviewers whose supervisor is dead, and no others.
+
+    A gate whose room goes could turn green, and so could a review.
 
     The record is not asked: supervisors of other stores may have rooms in the same folder.
     """
-    if not os.path.isdir(place.rooms):
-        return
-    for run in os.listdir(place.rooms):
-        owner = place.room_owner(run)
+    tops = [top for top in (place.rooms, place.reviews) if os.path.isdir(top)]
+    for folder in (os.path.join(top, name) for top in tops for name in os.listdir(top)):
+        owner = owner_of(folder)
         process = read_holder(owner) if owner.startswith(host_name()) else None
         if process and not process.alive():
-            remove(os.path.join(place.rooms, run))
+            remove(folder)

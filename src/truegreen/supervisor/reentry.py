@@ -24,6 +24,7 @@ from truegreen.model import (
     RunStatus,
 )
 from truegreen.record.ledger import Ledger
+from truegreen.supervisor.bribery import merged
 from truegreen.supervisor.examination import site_of
 from truegreen.supervisor.judging import Panel
 from truegreen.supervisor.place import Place
@@ -86,7 +87,7 @@ class Reentry:
             judge for judge in prepared.contract.evaluators if judge.goal_check and not judge.shadow
         ]
         self.heard: tuple[Heard, ...] = ()
-        """What goal judges said at the last stop: asked once is enough for one tree."""
+        """What goal judges said at all stops: asked once is enough for one tree."""
         self.capped: Capped | None = None
         """The cap that keeps the agent from being sent back once more."""
 
@@ -94,10 +95,9 @@ class Reentry:
         self, stint: Stint, declared: Declared, baseline: tuple[Finding, ...], usage: Usage
     ) -> str:
         """What the agent is sent back with; empty when it is not."""
-        self.heard = ()
         if not (self._gates or self._judges) or not self._can_go_on(stint, declared):
             return ""
-        wrong = self._wrong(baseline)
+        wrong = self._wrong(baseline, stint)
         if not wrong or self._pulse.word() is not None:
             return ""
         cap = spent_cap(usage, self._prepared.caps)
@@ -132,12 +132,13 @@ class Reentry:
             and self._prepared.contract.budget.reentries > 0
         )
 
-    def _wrong(self, baseline: tuple[Finding, ...]) -> list[str]:
+    def _wrong(self, baseline: tuple[Finding, ...], stint: Stint) -> list[str]:
         """What the agent could mend; the goal is judged where no gate is red already."""
         prepared = self._prepared
         left = prepared.workspace.left(self._ticket.run, base=prepared.base)
         subject = prepared.subject(left, _STOPPED)
-        subject = subject._replace(baseline=baseline)
+        touched = merged(subject.touched, stint.touched)
+        subject = subject._replace(baseline=baseline, heard=self.heard, touched=touched)
         return self._red(subject) or self._unreached(subject)
 
     def _red(self, subject: Subject) -> list[str]:
@@ -158,7 +159,8 @@ class Reentry:
         with Panel(self._place, subject, self._ticket.run, self._pulse.word) as panel:
             for judge in self._judges:
                 heard = panel.ask(judge, [], question="goal")
-                self.heard = (*self.heard, heard)
+                if heard not in self.heard:
+                    self.heard = (*self.heard, heard)
                 outcome, why = weighed(judge, heard.opinion, rescue=False)
                 if outcome is FindingOutcome.FAILED:
                     wrong.append(f"{judge.name}: {why}")

@@ -21,6 +21,7 @@ from truegreen.facts import Actor, Exit, Finding, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
+from truegreen.supervisor.bribery import touched_before
 from truegreen.supervisor.examination import (
     CLAIM,
     concluded,
@@ -33,6 +34,7 @@ from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.judging import Panel, consult
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
@@ -53,7 +55,8 @@ def look_again(
     if dossier.task.qa_of_key is not None:
         raise Refused(f"{task_id} is a QA review: what it says is its own; try it again with retry")
     run = latest(dossier)
-    subject = subject_of(place, dossier, run)
+    touched = touched_before(ledger, dossier)
+    subject = subject_of(place, dossier, run)._replace(touched=touched)
     if dossier.task.status is not TaskStatus.NEEDS_REVIEW:
         return look_at(place, watch, subject, run, judges=True)
     ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=LEASE_SECONDS)
@@ -116,6 +119,7 @@ def subject_of(place: Place, dossier: Dossier, run: Run) -> Subject:
         rejected=rejected[-1] if rejected else "",
         earlier=tuple(row.finding() for row in dossier.findings),
         author=_author(dossier, run),
+        spent=spent_on(dossier),
     )
 
 

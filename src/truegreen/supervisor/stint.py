@@ -38,6 +38,8 @@ class Stint(NamedTuple):
     ended: Ended
     reading: Reading
     live: Live
+    touched: dict[str, str]
+    """Which files of judges are others than before the run."""
 
     @property
     def usage(self) -> Usage:
@@ -96,7 +98,8 @@ class Worker:
         caps = caps_left(self._prepared.caps, [msgspec.json.encode(self.usage).decode()])
         reader = self._prepared.adapter.reader(self._expected(argv))
         ended = self._run(self._launch(argv, feedback, caps), reader, caps)
-        stint = Stint(ended, speakable(reader.read(_ending(ended))), reader.live)
+        touched = self._prepared.touched_now(self._place)
+        stint = Stint(ended, speakable(reader.read(_ending(ended))), reader.live, touched)
         self.stints.append(stint)
         return stint
 

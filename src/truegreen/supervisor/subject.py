@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from truegreen.contract import Contract
 from truegreen.facts import Claim, Exit, Finding
 from truegreen.supervisor.ground import Ground
-from truegreen.work.judges import Opinion
+from truegreen.work.judges import Opinion, Spent
 from truegreen.work.workspace import Snapshot, Workspace
 
 
@@ -51,4 +53,8 @@ class Subject(NamedTuple):
     """What was found about earlier runs of the task."""
     author: Author = Author()
     heard: tuple[Heard, ...] = ()
-    """What judges said at the last stop of the agent."""
+    """What judges said at the stops of the agent."""
+    spent: Mapping[str, Spent] = MappingProxyType({})
+    """What each judge used on the task before."""
+    touched: Mapping[str, list[str]] = MappingProxyType({})
+    """Judges' own files outside of the work tree as agents left them: contents by path."""

@@ -239,6 +239,7 @@ FILES: list[tuple[str, Stated]] = [
     ("Fixed the bug in src/parser.rs", [("file", "Fixed the bug in src/parser.rs")]),
     ("`docs/guide.md` was updated", [("file", "`docs/guide.md` was updated")]),
     ("Renamed a.py to b.py", [("file", "Renamed a.py to b.py")]),
+    ("I wrote nothing.txt", [("file", "wrote nothing.txt")]),
     ("I changed 3 files.", [("file", "changed 3 files")]),
     ("3 files changed", [("file", "3 files changed")]),
     ("Updated the Makefile", [("file", "Updated the Makefile")]),

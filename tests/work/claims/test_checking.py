@@ -62,6 +62,8 @@ def check(
         ("5 tests passed", [GREEN], OPEN, "212 passed, 4 skipped"),
         ("5 tests passed", [RED], NO, "209 passed, 3 failed"),
         ("12 parser tests pass", [GREEN], OPEN, "212 passed, 4 skipped"),
+        ("12 parser tests pass", [RED], OPEN, "209 passed, 3 failed"),
+        ("5 tests passed, 2 failed", [GREEN], NO, "212 passed, 4 skipped"),
         ("999 parser tests pass", [GREEN], NO, "212 passed, 4 skipped"),
         ("220 tests passed", [GREEN, OTHER], YES, "212 passed, 4 skipped; 8 passed"),
         ("8 tests passed", [GREEN, OTHER], YES, "212 passed, 4 skipped; 8 passed"),
@@ -301,6 +303,10 @@ def test_other_counts_are_confirmed_by_a_gate_and_contradicted_by_the_agents_own
     none = gate("n", F.FAILED, kind="json", reason=f"{reason} 0, not 12", evidence={"value": "0"})
     assert check(said, "count", [twelve])[0] == YES
     assert check(said, "count", [none])[0] == NO
+    short = gate(
+        "n", F.FAILED, kind="json", reason=f"{reason} 12, not 15", evidence={"value": "12"}
+    )
+    assert check(said, "count", [short])[0] == OPEN
     assert check(said, "count")[0] == OPEN
     assert check(said, "count", left=Left(extra={"issues_triaged": 0}))[0] == NO
     own_word = check(said, "count", left=Left(extra={"issues_triaged": 12}))

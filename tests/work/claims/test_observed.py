@@ -37,11 +37,14 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+NAMES = ("agent/x", "agent/y", "../../HEAD", "agent/../main", "")
+
+
 @pytest.mark.criterion("J13")
 def test_the_commits_since_the_base_are_found(repository: Path):
     base, one, two = (commit(repository, name) for name in "abc")
     git(repository, "branch", "agent/x")
-    found = history_of(str(repository), two, base, ("agent/x", "agent/y", "../../HEAD", ""))
+    found = history_of(str(repository), two, base, NAMES)
     assert found == History(commits=(two, one), whole=True, branches=("agent/x",))
     assert history_of(str(repository), base, base) == History(whole=True)
 

@@ -34,7 +34,7 @@ from truegreen.work.judges import Bench, Opinion, ask
 from truegreen.work.judges.answer import Word, weighed
 from truegreen.work.judges.exchange import REPLY_BYTES, proxy_for
 
-KEY = "sk-test-0123456789abcdefghij"
+KEY = "of-no-known-shape-0123456789"
 MODELS = {
     "tool": "anthropic:claude-sonnet-4-5",
     "format": "anthropic:claude-opus-5-5",

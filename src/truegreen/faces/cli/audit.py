@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from truegreen.contract import checked, parse_duration
-from truegreen.errors import Unavailable
+from truegreen.errors import InvalidInput, Unavailable
 from truegreen.faces import audit_words as words
 from truegreen.faces.audit_page import page
 from truegreen.faces.axes import LIGHTS
@@ -45,14 +45,22 @@ def _ago(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
 @click.option("--html", metavar="FILE", help="Also write the report as a page of its own.")
 def audit_command(frame: Frame, since: int, html: str | None) -> None:
     """Compare what agents claimed with what was found: what is verified, and whom to believe."""
-    path = os.path.abspath(checked(html, "--html", _PATH_BYTES)) if html is not None else ""
+    path = _path(html)
     report = _report(frame, since)
-    if html is not None:
+    if path:
         _write(path, page(report))
     document = words.document(report)
     if path:
         document["html"] = path
     frame.give(document, lambda paper: draw(paper, report, path))
+
+
+def _path(html: str | None) -> str:
+    if html is None:
+        return ""
+    if not checked(html, "--html", _PATH_BYTES).strip():
+        raise InvalidInput("--html: name a file for the page")
+    return os.path.abspath(html)
 
 
 def _report(frame: Frame, since: int) -> Report:
@@ -118,7 +126,8 @@ def _draw_headline(paper: Paper, report: Report) -> None:
     bare = f", {report.bare} of them «tests pass» without a number" if report.bare else ""
     total = sum(getattr(said, word) for word in _OUTCOMES)
     several = words.counted(total, "statement")
-    paper.say(f"  {several} of agents: {', '.join(parts)}{bare}" if total else f"  {several}")
+    told = f"{several} of agents: {', '.join(parts)}{bare}"
+    paper.say(f"  {told if total else words.NOTHING_STATED}")
 
 
 _OUTCOMES = ("confirmed", "contradicted", "unverifiable")
@@ -204,7 +213,7 @@ def _draw_rest(paper: Paper, report: Report) -> None:
     _draw_doers(paper, "Models, the least honest first", report.models, _SOME)
     _draw_kinds(paper, report)
     if report.work.levels:
-        paper.heading(Ink("Accepted", "bold"), f"  {words.levels(report)}")
+        paper.heading(Ink("Verified", "bold"), f"  {words.levels(report)}")
 
 
 def _draw_restated(paper: Paper, report: Report) -> None:

@@ -64,6 +64,8 @@ def _draw_head(paper: Paper, dossier: Dossier, document: Document) -> None:
         paper.say(f"  settled   {local(task.settled_at)}")
     if task.sealed_at:
         paper.say(f"  sealed    {local(task.sealed_at)}, for ever")
+    layers = [f"{name} {layer['state']}" for name, layer in document["layers"].items()]
+    paper.hanging(["  layers    "], " · ".join(layers))
 
 
 def _draw_claim(paper: Paper, document: Document) -> None:

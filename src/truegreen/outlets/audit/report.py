@@ -96,6 +96,7 @@ class Work(Struct, frozen=True, kw_only=True):
     by_people: Rate
     """Of what was accepted: that which rests on a person's word."""
     levels: dict[Level, int]
+    """How much the checks prove where work was accepted because of them."""
     silent_failures: Rate
     false_done: Rate
     """Of what agents said was done and checks looked at: what checks found undone."""

@@ -74,7 +74,7 @@ class WorkTally:
         count["silent"] += look.row.run.cell is Cell.SILENT_FAILURE
         count["accepted"] += look.accepted
         count["by_people"] += look.by_person
-        if look.accepted and look.row.run.level:
+        if look.by_checks and look.row.run.level:
             self._levels[look.row.run.level] += 1
         if look.said_done:
             count["said"] += 1

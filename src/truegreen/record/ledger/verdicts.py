@@ -103,8 +103,9 @@ class Verdicts(Chains):
     @staticmethod
     def _check_independent(tx: Tx, work: Work, finding: Finding) -> None:
         """An evaluator's answer out of the doer's own conversation or definition is none."""
-        if work.terms.threshold(finding.check, rescue=False) is None:
-            return
+        undecided = finding.outcome is FindingOutcome.INCONCLUSIVE
+        if undecided or work.terms.threshold(finding.check, rescue=False) is None:
+            return  # that somebody rejected such an answer is worth knowing
         row = tx.one("agent_by_key", key=work.run.agent_key)
         told = finding.evidence.get("identity")
         if row is None or not isinstance(told, dict):

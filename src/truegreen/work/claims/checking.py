@@ -349,8 +349,10 @@ def _check_count(text: str, gates: list[Finding], left: Left) -> Answer:
     for gate in _of_kind(gates, "json"):
         value = str(gate.evidence.get("value", ""))
         if _names(gate.reason, did, what) and value.isdigit():
-            agrees = int(value) == number and gate.outcome is _PASSED
-            return CONFIRMED if agrees else CONTRADICTED, f"{gate.check}: {gate.reason}"
+            words = f"{gate.check}: {gate.reason}"
+            if int(value) != number:
+                return CONTRADICTED, words
+            return (CONFIRMED if gate.outcome is _PASSED else UNVERIFIABLE), words
     for key, said in numbers_of(left.extra):
         if _names(key, did, what):
             words = f"the agent's own file says {key} = {said}"

@@ -173,7 +173,7 @@ _PAST = Words(
     r"\b(?:before|previously|initially|originally|earlier|at first|used to|prior|formerly"
     r"|at baseline|on the base|last (?:time|week|night|run)|yesterday|beforehand|to begin with)\b",
 )
-_NOTHING = Words(r"\b(?:nothing|none|no one|nowhere|anything)\b")
+_NOTHING = Words(r"\b(?:nothing|none|no one|nowhere|anything)\b(?!\.\w)")
 _EXCEPT = Words(r"\s*,?\s*(?:except|apart from|other than|aside from|but (?:for|not|\d))\b")
 
 

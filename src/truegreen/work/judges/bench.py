@@ -32,6 +32,8 @@ class Bench(Struct, frozen=True, kw_only=True):
     """The folder of truegreen.toml: programs and modules of judges are looked for there."""
     place: str = ""
     """Where the agent worked: no part of a judge may come from there."""
+    run: str = ""
+    """The run that is judged: its supervisor's heir finds what is left of a judge by it."""
 
 
 class Spent(Struct, frozen=True, kw_only=True):

@@ -94,6 +94,7 @@ def _launch(
             placed=(tree, *_shown(bench)),
             network=judge.network,
         ),
+        tag=bench.run,
         stdout_path=output,
         stderr_path=f"{output}.err",
         secrets=(*bench.secrets, *secrets),
