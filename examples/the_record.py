@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from truegreen.contract import Contract, Gate, GateKind, Qa
+from truegreen.contract import Contract, Gate, GateKind, QaTerms
 from truegreen.errors import TruegreenError
 from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
 from truegreen.model import (
@@ -37,7 +37,9 @@ ANA = Actor(Role.OPERATOR, "ana")
 def begin(ledger: Ledger, title: str) -> Ticket:
     """Open a task and start a run of it."""
     gate = Gate(name="tests", kind=GateKind.RUN, command=("pytest", "-q"))
-    contract = Contract(title=title, goal="make the tests pass", gates=(gate,), qa=Qa(roles=()))
+    contract = Contract(
+        title=title, goal="make the tests pass", gates=(gate,), qa=QaTerms(roles=())
+    )
     task = ledger.open(contract, actor=ANA)
     return ledger.start(task.id, Start("demo", base_digest="tree:before"))
 
