@@ -64,8 +64,11 @@ def test_a_judge_in_the_workspace_is_the_old_one_however_it_is_named(
     if where == "swapped":
         agent = "mv judge gone; ln -s ../other judge"
     task = judged(git_walk, command, agent)
-    assert task["task_status"] in ("failed", "needs_review")
-    assert "bribed" not in evaluation(task)["reason"]
+    # An alias in the midst of a line leads nowhere in a jail, and a link is as it was.
+    lost = where in ("alias", "link")
+    assert (task["task_status"], evaluation(task)["score"]) == (
+        ("needs_review", None) if lost else ("failed", 0)
+    )
 
 
 RULES = "import json, rules\nprint(json.dumps({'score': rules.score, 'reason': 'the old one'}))"
@@ -141,6 +144,18 @@ def test_what_a_goal_judge_cost_at_every_stop_comes_out_of_its_purse(walk: Walk)
     toml = "[evaluators.e]\ncommand = <command>\ngoal_check = true\ncost_usd = 0.4\n"
     config = ("--config", str(settings(walk, toml, command=judge.command)))
     walk.run(*config, *GATE, "--evaluator", "e", "--max-attempts", "2", *shell(WORK))
+    assert len(judge.shown) == 2
+
+
+@pytest.mark.criterion("F30")
+def test_what_a_goal_judge_cost_is_not_forgotten_with_a_run_that_a_gate_failed(walk: Walk) -> None:
+    answer = json.dumps({"done": True, "reason": "fine"})
+    envelope = {"type": "result", "result": answer, "total_cost_usd": 0.25}
+    judge = Judge(walk, f"print({json.dumps(envelope)!r})")
+    toml = "[evaluators.e]\ncommand = <command>\ngoal_check = true\ncost_usd = 0.4\n"
+    config = ("--config", str(settings(walk, toml, command=judge.command)))
+    got = walk.run(*config, *GATE, "--evaluator", "e", *shell("echo x >> out.txt"))
+    assert (got.task["task_status"], len(got.task["runs"])) == ("failed", 3)
     assert len(judge.shown) == 2
 
 

@@ -73,6 +73,7 @@ class Supervisor:
                 task = self._through_qa(task)
             if task.status is not TaskStatus.QUEUED:
                 break
+        self._ledger.expire_reviews()  # others may have waited too long meanwhile
         return task
 
     def _through_qa(self, task: Task) -> Task:

@@ -32,6 +32,11 @@ def safe_path(path: str, root: str) -> str:
     return os.pathsep.join(each for each in given if paths.isabs(each) and not inside(each, root))
 
 
+def in_tree(path: str, root: str) -> bool:
+    """Whether a path lies in a work tree, by its name or by where its links lead."""
+    return _below(named_in(path, root), root) or inside(path, root)
+
+
 def _moved(word: str, at: str, root: str, base: Callable[[], str]) -> str:
     option, mark, value = word.partition("=")
     if word.startswith("-"):
