@@ -495,3 +495,13 @@ def test_the_same_definition_under_another_name_is_no_reviewer(ledger: Ledger) -
     task, ticket = chained(ledger, ledger.register_agent("c", "sha256:3", actor=OPERATOR).id)
     review = under_review(ledger, task, other.id)
     assert ledger.record_qa(review, opinion(ledger, ticket, F.PASSED)).status is S.SUCCEEDED
+
+
+def test_a_sealed_review_is_not_said_to_be_tried_again(ledger: Ledger) -> None:
+    task, _ = chained(ledger)
+    (qa,) = reviews(ledger, task)
+    ledger.terminate(qa.id, actor=OPERATOR)
+    ledger.reconcile()
+    (item,) = [each.item for each in ledger.inbox() if each.task == task.id]
+    assert item.next == f"truegreen show {task.id}"
+    assert item.reason == f"its QA review {qa.id} is terminated"

@@ -15,7 +15,6 @@ from truegreen.contract import Budget
 from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
-from truegreen.faces.layers import layers_of
 from truegreen.faces.times import instant
 from truegreen.facts import Finding
 from truegreen.model import CELLS, MATRIX, Cell, ExitReason, Outcome, RunStatus, TaskStatus
@@ -84,6 +83,8 @@ def totals(counts: list[Count]) -> Document:
 
 def task_document(dossier: Dossier, events: list[Told]) -> Document:
     """Everything about one task."""
+    from truegreen.faces.layers import layers_of  # noqa: PLC0415 - a list needs none
+
     task = dossier.task
     terms = _read(dossier.contract)
     agents = {agent.key: agent for agent in dossier.agents}
@@ -169,18 +170,30 @@ def next_steps(task: Task) -> list[str]:
     """The commands that lead on from here; only those that this version has."""
     steps = [f"show {task.id}"]
     if task.sealed_at is None:
-        steps += [words.format(id=task.id) for words in _NEXT.get(task.status, ())]
+        known = _AT_A_CHECKPOINT if _is_at_a_checkpoint(task) else _NEXT.get(task.status, ())
+        steps += [words.format(id=task.id) for words in known]
     return [f"truegreen {step}" for step in steps if step.split()[0] in COMMANDS]
 
 
+def _is_at_a_checkpoint(task: Task) -> bool:
+    """Whether a task would only be blocked at the same place again, in the mode that it has."""
+    blocked = task.status is TaskStatus.BLOCKED and task.mode is Mode.AUTONOMOUS
+    return blocked and task.exit_detail is ExitDetail.APPROVAL_CHECKPOINT
+
+
 _REASON = "--reason …"
+_AT_A_CHECKPOINT = ("unblock {id} --mode assisted --now", "cancel {id}")
 _NEXT: dict[TaskStatus, tuple[str, ...]] = {
     TaskStatus.QUEUED: ("attempt {id}", "cancel {id}"),
     TaskStatus.RUNNING: ("log {id} --follow", "stop {id}", "terminate {id}"),
     TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
     TaskStatus.PENDING_EVAL: ("wait {id}",),
     TaskStatus.FAILED_PENDING_EVAL: ("wait {id}",),
-    TaskStatus.PENDING_QA: ("cancel {id}",),
+    TaskStatus.PENDING_QA: (
+        f"review {{id}} --accept {_REASON}",
+        f"review {{id}} --reject {_REASON}",
+        "cancel {id}",
+    ),
     TaskStatus.NEEDS_REVIEW: (
         "verify {id}",
         f"review {{id}} --accept {_REASON}",

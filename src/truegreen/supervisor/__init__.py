@@ -21,6 +21,7 @@ from truegreen.record.ledger import Dossier, Ledger, Start
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt
 from truegreen.supervisor.bribery import FILES, UNSEEN, digest_of, merged, touched_before
+from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.ground import FACT
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.place import Place
@@ -131,7 +132,7 @@ class Supervisor:
 
         def work(pulse: Pulse) -> Task:
             rooms = (self._ledger, self._place, self._watch)
-            return Attempt(*rooms, prepared, ticket, pulse).carry_out()
+            return Attempt(Errand(*rooms, prepared, ticket, pulse)).carry_out()
 
         return self._held(ticket, work)
 
@@ -160,9 +161,11 @@ class Supervisor:
             except (TruegreenError, OSError) as error:
                 return self._misfit(dossier, error)
             ticket = self._reserve(dossier, who, start_of(prepared))
-            return self._held(
-                ticket, lambda pulse: Review(case, *rooms, prepared, ticket, pulse).carry_out()
-            )
+
+            def work(pulse: Pulse) -> Task:
+                return Review(case, Errand(*rooms, prepared, ticket, pulse)).carry_out()
+
+            return self._held(ticket, work)
 
     def _held(self, ticket: Ticket, work: Callable[[Pulse], Task]) -> Task:
         """Do the work of a run under its lease; what breaks is written down."""

@@ -14,21 +14,17 @@ import msgspec
 
 from truegreen.doors.run_door import RunDoor
 from truegreen.errors import Refused
-from truegreen.facts import Claim, Exit, Finding, Ticket
+from truegreen.facts import Claim, Exit, Finding
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
-from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.bribery import TOUCHED, merged
+from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import examine, site_of
-from truegreen.supervisor.place import Place
-from truegreen.supervisor.prepared import Prepared
-from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.purse import ASKED, asked
 from truegreen.supervisor.reentry import Capped, Reentry
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
-from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.agents import Reading
 from truegreen.work.claims import Rejected, read_claim_file, statements_of
@@ -60,25 +56,13 @@ class Ran(NamedTuple):
 class Attempt:
     """A reserved run."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        place: Place,
-        watch: Watch,
-        prepared: Prepared,
-        ticket: Ticket,
-        pulse: Pulse,
-    ) -> None:
-        self._ledger = ledger
-        self._place = place
-        self._watch = watch
-        self._prepared = prepared
-        self._ticket = ticket
-        self._pulse = pulse
-        self._worker = Worker(ledger, place, watch, prepared, ticket, pulse, self._variables())
+    def __init__(self, errand: Errand) -> None:
+        self._ledger, self._place, self._watch = errand.ledger, errand.place, errand.watch
+        self._prepared, self._ticket, self._pulse = errand.prepared, errand.ticket, errand.pulse
+        self._worker = Worker(errand, self._variables())
         self._baseline: tuple[Finding, ...] = ()
         self._since = time.time_ns()
-        self._reentry = Reentry(ledger, place, watch, prepared, ticket, pulse)
+        self._reentry = Reentry(errand)
 
     def carry_out(self) -> Task:
         """Run the agent, write down how it ended, and examine what it left."""

@@ -32,6 +32,7 @@ from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt, Ran
 from truegreen.supervisor.bribery import bribed, own_files, touched_before
 from truegreen.supervisor.closing import close_review
+from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import charging, findings_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.judging import Panel
@@ -159,9 +160,9 @@ def _prompt(case: Case) -> str:
 class Review(Attempt):
     """The run of a review by an agent."""
 
-    def __init__(self, case: Case, *given: Any) -> None:
+    def __init__(self, case: Case, errand: Errand) -> None:
         self._case = case
-        super().__init__(*given)
+        super().__init__(errand)
         shown = self._panel_document()
         self._worker.files.write(BUNDLE_FILE, written(shown).decode("utf-8", "replace"))
 

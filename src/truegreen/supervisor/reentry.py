@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Caps
 from truegreen.errors import BudgetSpent, Refused
-from truegreen.facts import Exit, Finding, Ticket, Usage
+from truegreen.facts import Exit, Finding, Usage
 from truegreen.model import (
     ClaimKind,
     EndedBy,
@@ -23,16 +23,12 @@ from truegreen.model import (
     Phase,
     RunStatus,
 )
-from truegreen.record.ledger import Ledger
 from truegreen.supervisor.bribery import merged
+from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import site_of
 from truegreen.supervisor.judging import Panel
-from truegreen.supervisor.place import Place
-from truegreen.supervisor.prepared import Prepared
-from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.stint import Stint
 from truegreen.supervisor.subject import Heard, Subject
-from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.exits import CAPS, Declared
 from truegreen.work.judges.answer import weighed
@@ -67,24 +63,13 @@ def spent_cap(usage: Usage, caps: Caps) -> str:
 class Reentry:
     """Looks at each stop of one run."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        place: Place,
-        watch: Watch,
-        prepared: Prepared,
-        ticket: Ticket,
-        pulse: Pulse,
-    ) -> None:
-        self._ledger = ledger
-        self._place = place
-        self._watch = watch
-        self._prepared = prepared
-        self._ticket = ticket
-        self._pulse = pulse
-        self._gates = [gate for gate in prepared.contract.gates if gate.fast]
+    def __init__(self, errand: Errand) -> None:
+        self._ledger, self._place, self._watch = errand.ledger, errand.place, errand.watch
+        self._prepared, self._ticket, self._pulse = errand.prepared, errand.ticket, errand.pulse
+        contract = self._prepared.contract
+        self._gates = [gate for gate in contract.gates if gate.fast]
         self._judges = [
-            judge for judge in prepared.contract.evaluators if judge.goal_check and not judge.shadow
+            judge for judge in contract.evaluators if judge.goal_check and not judge.shadow
         ]
         self.heard: tuple[Heard, ...] = ()
         """What goal judges said at all stops: asked once is enough for one tree."""

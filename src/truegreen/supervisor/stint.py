@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.contract import Caps, Home
-from truegreen.facts import SYSTEM, Ticket, Usage
+from truegreen.facts import SYSTEM, Usage
 from truegreen.model import Role
-from truegreen.record.ledger import Ledger
-from truegreen.supervisor.place import Place, environment, own_variables
-from truegreen.supervisor.prepared import Prepared, caps_left
-from truegreen.supervisor.pulse import Pulse
-from truegreen.supervisor.watch import Watch
+from truegreen.supervisor.errand import Errand
+from truegreen.supervisor.place import environment, own_variables
+from truegreen.supervisor.prepared import caps_left
 from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Profile, shielded
@@ -58,26 +56,16 @@ class Stint(NamedTuple):
 class Worker:
     """Starts the agent of one run, as often as it is sent in."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        place: Place,
-        watch: Watch,
-        prepared: Prepared,
-        ticket: Ticket,
-        pulse: Pulse,
-        more: dict[str, str],
-    ) -> None:
+    def __init__(self, errand: Errand, more: dict[str, str]) -> None:
         """`more` are further variables for the agent."""
-        self._ledger = ledger
-        self._place = place
-        self._watch = watch
-        self._prepared = prepared
-        self._ticket = ticket
-        self._pulse = pulse
+        self._ledger, self._place, self._watch = errand.ledger, errand.place, errand.watch
+        self._prepared, self._ticket, self._pulse = errand.prepared, errand.ticket, errand.pulse
         self._more = more
-        self.files = place.make(ticket)
-        _, self._secret = ledger.mint_token(Role.AGENT, ticket.run, actor=SYSTEM, ticket=ticket)
+        ticket = errand.ticket
+        self.files = self._place.make(ticket)
+        _, self._secret = self._ledger.mint_token(
+            Role.AGENT, ticket.run, actor=SYSTEM, ticket=ticket
+        )
         self._waiting = False
         self._warned = False
         self.stints: list[Stint] = []

@@ -6,17 +6,18 @@ The figures come from the audit, the page from its own room; here they are drawn
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 
 import click
 
 from truegreen.contract import checked, parse_duration
-from truegreen.errors import InvalidInput, Unavailable
+from truegreen.errors import InvalidInput
 from truegreen.faces import audit_words as words
 from truegreen.faces.audit_page import page
 from truegreen.faces.axes import LIGHTS
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, unwritten
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, tint
 from truegreen.faces.times import local, span
 from truegreen.model import Light
@@ -82,7 +83,7 @@ def _write(path: str, text: str) -> None:
     try:
         write_whole(path, text.encode(), replace=True)
     except OSError as error:
-        raise Unavailable(f"{path} can't be written: {error.strerror}") from None
+        raise unwritten(path, error) from None
 
 
 # --- on paper
@@ -90,8 +91,7 @@ def _write(path: str, text: str) -> None:
 
 def draw(paper: Paper, report: Report, path: str = "") -> None:
     """The headline, then whom and what not to believe, then the rest."""
-    span_of_it = span((report.until - report.since) / 1e6)
-    paper.say(Ink(f"Audit of {span_of_it}, since {local(report.since)}", "dim"))
+    paper.say(Ink(f"Audit of the last {_period(report)}, since {local(report.since)}", "dim"))
     if words.is_empty(report):
         paper.say("nothing ended in this time, and nobody said yes to anything")
     else:
@@ -105,6 +105,12 @@ def draw(paper: Paper, report: Report, path: str = "") -> None:
     if path:
         paper.say()
         paper.say(Ink(f"the page is {path}", "dim"))
+
+
+def _period(report: Report) -> str:
+    """`7d`, without the nothing behind it."""
+    told = span((report.until - report.since) / 1e6)
+    return re.sub(r"(?<=[dhm])0[hms]$", "", told)
 
 
 def _ink(light: Light, text: str, *, bold: bool = False) -> Ink:

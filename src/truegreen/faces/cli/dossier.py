@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 
 from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_look
-from truegreen.faces.cli.outcome import draw_unproven
+from truegreen.faces.clean import width
+from truegreen.faces.cli.outcome import draw_unproven, word_room
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import Document
 from truegreen.faces.times import local, span
-from truegreen.model import EventLevel, Light
+from truegreen.model import EventLevel, Light, Move, TaskStatus
 from truegreen.record.ledger import Dossier
 from truegreen.record.ledger.reads import Told
-from truegreen.record.rows import Event, Run
+from truegreen.record.rows import Event, Run, Task
 
 _OUTCOMES: dict[str, Light] = {
     "passed": Light.GREEN,
@@ -33,9 +34,12 @@ _LAST_EVENTS = 12
 
 def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: list[Told]) -> None:
     """The whole of it, the most important first."""
-    for axis in axes(dossier):
-        room = " " * max(1, 12 - len(axis.look.word))
-        paper.hanging([Ink(f"{axis.name:<6}", "dim"), mark(axis.look), room], axis.why)
+    both = axes(dossier)
+    room = word_room(both)
+    for axis in both:
+        blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}") + 1)
+        paper.hanging([Ink(f"{axis.name:<6}", "dim"), mark(axis.look), blank], axis.why)
+    _draw_question(paper, dossier.task, events)
     _draw_head(paper, dossier, document)
     _draw_claim(paper, document)
     draw_findings(paper, document)
@@ -49,6 +53,13 @@ def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: lis
         paper.heading("Next")
         for step in steps:
             paper.say("  ", step)
+
+
+def _draw_question(paper: Paper, task: Task, events: list[Told]) -> None:
+    """What somebody is to approve, before anything else."""
+    asked = [told.event for told in events if told.event.event == Move.PAUSE]
+    if task.status is TaskStatus.AWAITING_APPROVAL and asked:
+        paper.hanging([Ink("asks  ", "dim"), "for approval: "], Ink(asked[-1].reason, "bold"))
 
 
 def _draw_head(paper: Paper, dossier: Dossier, document: Document) -> None:

@@ -12,15 +12,21 @@ from truegreen.app import place_of
 from truegreen.config import Config
 from truegreen.contract import Evaluator
 from truegreen.errors import InvalidInput
+from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.dossier import outcome
 from truegreen.faces.cli.frame import Frame, command, family, nearest
 from truegreen.faces.cli.outcome import FAILED, OK, PERSON
-from truegreen.faces.cli.paper import Column, Ink, Paper, Row
+from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
 from truegreen.faces.cli.run import settings_folder
 from truegreen.faces.times import instant
+from truegreen.model import Light
 from truegreen.supervisor.probing import ProbeReport, kept_report, probe_judge
 from truegreen.work.judges import identity, kind_of
 from truegreen.work.judges.probes import Probed
+
+
+_MEND = "mend its instructions or its threshold, and probe it again"
+_FAULTS = {"fooled": "passed {} bad works", "harsh": "failed {} good", "silent": "silent about {}"}
 
 
 def _judges(config: Config) -> dict[str, Evaluator]:
@@ -73,23 +79,35 @@ def _report_document(report: ProbeReport) -> dict[str, Any]:
 def _draw_report(paper: Paper, report: ProbeReport) -> None:
     columns = [Column("PROBE"), Column("IS"), Column("IT SAYS"), Column("WHY", grows=True)]
     rows = [
-        Row([p.name, "good" if p.good else "bad", outcome(p.outcome), p.reason])
+        Row([p.name, "good" if p.good else "bad", _answer(p, report), p.reason])
         for p in report.probes
     ]
     paper.table(columns, rows)
     paper.say("")
-    paper.say(Ink(report.evaluator, "bold"), f" {_words(report)}")
+    for line in _words(report):
+        paper.say(Ink(report.evaluator, "bold"), f" {line}")
 
 
-def _words(report: ProbeReport) -> str:
+def _answer(probe: Probed, report: ProbeReport) -> Ink:
+    """What a judge said, in the light of what would have been right."""
+    if probe.name in report.silent:
+        return outcome(probe.outcome)
+    wrong = probe.name in (*report.fooled, *report.harsh)
+    glyph, rgb = LIGHTS[Light.RED if wrong else Light.GREEN]
+    return mark(Look(glyph, f"{probe.outcome}, wrongly" if wrong else str(probe.outcome), rgb))
+
+
+def _words(report: ProbeReport) -> list[str]:
     """What a report comes down to, the worst first."""
+    good = sum(probe.good for probe in report.probes)
+    bad = len(report.probes) - good
     said = [
-        (report.fooled, "passed bad work: {}"),
-        (report.harsh, "failed good work: {}"),
-        (report.silent, "gave no usable answer about: {}"),
+        (report.fooled, f"passed {len(report.fooled)} of {bad} bad works; {_MEND}"),
+        (report.harsh, f"failed {len(report.harsh)} of {good} good works; {_MEND}"),
+        (report.silent, f"gave no usable answer about {', '.join(report.silent)}"),
     ]
-    found = [words.format(", ".join(names)) for names, words in said if names]
-    return "; ".join(found) or f"saw through all {len(report.probes)} probes"
+    found = [words for names, words in said if names]
+    return found or [f"saw through all {len(report.probes)} probes"]
 
 
 @click.pass_context
@@ -143,9 +161,9 @@ def _probed(told: dict[str, Any]) -> str:
     if report is None:
         return f"never as it is now: truegreen evaluators probe {told['name']}"
     faults = [
-        f"{word} {len(report[word])}" for word in ("fooled", "harsh", "silent") if report[word]
+        words.format(len(report[kind])) for kind, words in _FAULTS.items() if report[kind]
     ]
-    return f"{report['at']}: {', '.join(faults) or 'saw through all'}"
+    return f"{report['at'][:10]}: {', '.join(faults) or 'saw through all'}"
 
 
 evaluators = family(

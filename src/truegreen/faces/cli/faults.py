@@ -62,11 +62,17 @@ def _misused(frame: Frame, error: click.UsageError) -> int:
 
 
 def _known(frame: Frame, error: TruegreenError) -> int:
-    step = _NEXT.get(error.code, "")
+    step = _NEXT.get(error.code, "") or _look(frame, error)
     report = _report(frame, error) if error.exit_status == INTERNAL else ""
     details = {**error.details, "report": report} if report else error.details
     status = error.exit_status
     return _said(frame, error.code, error.message, error.allowed, status, step, details)
+
+
+def _look(frame: Frame, error: TruegreenError) -> str:
+    """Where a task stands that refused something: what leads on from there is said with it."""
+    named = [word for word in frame.words if word.startswith("tsk_")]
+    return f"truegreen show {named[0]}" if named and "status" in error.details else ""
 
 
 def _unknown(frame: Frame, error: Exception) -> int:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,6 +16,7 @@ from truegreen.faces.cli.output import write_json
 
 if TYPE_CHECKING:
     from truegreen.config import Config
+    from truegreen.errors import TruegreenError
     from truegreen.faces.cli.paper import Paper
     from truegreen.facts import Actor
     from truegreen.record.ledger import Ledger
@@ -150,6 +152,15 @@ class Word(click.Choice[str]):
             hint = _hint(nearest(str(value), known)) or f" It is one of {', '.join(known)}."
             self.fail(f"'{value}' is no such word.{hint}", param, ctx)
         return self._words(value)
+
+
+def unwritten(path: str, error: OSError) -> TruegreenError:
+    """What to say of a file that could not be written."""
+    from truegreen.errors import Unavailable  # noqa: PLC0415 - only a refusal needs it
+
+    folder = os.path.dirname(path)
+    step = "" if os.path.isdir(folder) else f"; make its folder first: mkdir -p {quote(folder)}"
+    return Unavailable(f"{path} can't be written: {error.strerror}{step}")
 
 
 def nearest(word: str, known: list[str]) -> list[str]:

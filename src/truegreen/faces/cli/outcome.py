@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from truegreen.assurance import unproven
-from truegreen.faces.axes import axes
+from truegreen.faces.axes import Axis, axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
@@ -73,10 +73,15 @@ def draw(paper: Paper, dossier: Dossier) -> None:
     if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
         draw_unproven(paper, run.level, indent=6)
     both = axes(dossier)
-    room = max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
+    room = word_room(both)
     for axis in both:
         blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}"))
         paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")
+
+
+def word_room(both: Iterable[Axis]) -> int:
+    """How wide the words of both lines are, so that what follows them stands in one column."""
+    return max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
 
 
 def draw_unproven(paper: Paper, level: Level, *, indent: int) -> None:

@@ -15,10 +15,10 @@ import click
 import msgspec
 
 from truegreen.contract import checked
-from truegreen.errors import InvalidInput, Unavailable
+from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, Look, run_look, task_look
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, family
+from truegreen.faces.cli.frame import Frame, command, family, unwritten
 from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, draw_unproven
 from truegreen.faces.cli.output import write_bytes, write_text
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
@@ -39,6 +39,8 @@ _ID_BYTES = 100
 _OWN = "this machine's own keys; whoever can read the key here can sign the same"
 _GIVEN = "the keys that were given"
 _STDIN = "-"
+_UNTRUSTED = "by a key that is not trusted"
+_ASK = "get the public key from whoever signed it (truegreen receipt key --pem), and give it as --key"
 
 
 # --- show and export
@@ -108,7 +110,7 @@ def _write(path: str, receipt: bytes, *, force: bool) -> None:
         message = f"{path} exists already; --force overwrites it"
         raise InvalidInput(message, path=path) from None
     except OSError as error:
-        raise Unavailable(f"{path} can't be written: {error.strerror}") from None
+        raise unwritten(path, error) from None
 
 
 # --- verify
@@ -151,7 +153,13 @@ def verify(
         "statement": plain(found.statement) if found.statement else None,
         "replay": _replay_document(repeated) if repeated else None,
     }
-    frame.give(document, lambda paper: _draw_verification(paper, found, repeated, given=bool(keys)))
+
+    def drawn(paper: Paper) -> None:
+        _draw_verification(paper, found, repeated, given=bool(keys))
+        if succeeded and found.statement:
+            _draw_success(paper, found.statement.predicate.task.status)
+
+    frame.give(document, drawn)
     return _status(found, repeated, succeeded=succeeded)
 
 
@@ -218,6 +226,8 @@ def _draw_verification(
         paper.say(mark(Look(glyph, "not genuine", rgb)), "  nothing in it may be believed")
         for fault in found.faults:
             paper.hanging(["  "], fault)
+        if any(_UNTRUSTED in fault for fault in found.faults):
+            paper.hanging(["  next: "], _ASK)
         return
     _draw(paper, found.statement)
     paper.heading("Genuine")
@@ -227,6 +237,14 @@ def _draw_verification(
     paper.hanging(["  trusting "], _GIVEN if given else _OWN)
     if repeated:
         _draw_replay(paper, repeated)
+
+
+def _draw_success(paper: Paper, status: TaskStatus) -> None:
+    if status is not TaskStatus.SUCCEEDED:
+        glyph, rgb = LIGHTS[Light.RED]
+        words = f"  its task is {status}: genuine, and not what --succeeded asks for"
+        paper.say()
+        paper.say(mark(Look(glyph, "not succeeded", rgb)), words)
 
 
 def _draw_replay(paper: Paper, repeated: Replay) -> None:
@@ -286,7 +304,8 @@ def _draw_run(paper: Paper, run: RunPart) -> None:
         for said in run.claim.statements:
             paper.say("    ", outcome(said.outcome), f"  {said.text}")
     columns = [
-        *(Column("CHECK"), Column("PHASE"), Column("OUTCOME"), Column("LEVEL"), Column("JUDGE")),
+        *(Column("CHECK"), Column("PHASE"), Column("OUTCOME"), Column("LEVEL")),
+        Column("JUDGE", grows=True),
         Column("WHAT IT FOUND", grows=True),
     ]
     rows = [

@@ -61,7 +61,8 @@ class Chains(Tasks, Endings):
     @staticmethod
     def _flag(tx: Tx, task: Task, reason: str, review: Task | None = None) -> None:
         """Nothing passes by waiting: somebody has to see to a QA that does not come."""
-        command = f"retry {review.id} --reason …" if review else f"show {task.id}"
+        again = review is not None and review.sealed_at is None
+        command = f"retry {review.id} --reason …" if review and again else f"show {task.id}"
         tx.run(
             "open_inbox_item",
             id=new_id("inb", tx.now),
