@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.faces.conftest import furnish
-from tests.record.lives import OPERATOR, brought, declared, ended, judged, started
+from tests.record.lives import OPERATOR, agent_of, brought, declared, ended, judged, started
 from truegreen.contract import Budget
 from truegreen.errors import NotFound
 from truegreen.faces.axes import axes
@@ -118,6 +118,20 @@ def test_next_steps_are_edges_that_exist(status: TaskStatus, ledger: Ledger):
         verb = step.split()[1]
         assert task.id in step
         assert verb in LOOKING or EDGES_OF[verb] & set(allowed(status))
+
+
+def test_a_task_without_its_review_can_be_decided_by_a_person(ledger: Ledger):
+    task, _ = brought(ledger, TaskStatus.PENDING_QA)
+    assert f"truegreen review {task.id} --accept --reason …" in next_steps(task)
+
+
+def test_a_task_that_was_blocked_at_a_checkpoint_is_not_sent_into_it_again(ledger: Ledger):
+    ticket = started(ledger)
+    ledger.checkpoint(ticket, "deploy to production", actor=agent_of(ticket))
+    task = ledger.task(ticket.task)
+    assert task.status is TaskStatus.BLOCKED
+    assert f"truegreen unblock {task.id} --mode assisted --now" in next_steps(task)
+    assert f"truegreen unblock {task.id}" not in next_steps(task)
 
 
 @pytest.mark.usefixtures("every_command")

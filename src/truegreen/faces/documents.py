@@ -17,7 +17,17 @@ from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
 from truegreen.facts import Finding
-from truegreen.model import CELLS, MATRIX, Cell, ExitReason, Outcome, RunStatus, TaskStatus
+from truegreen.model import (
+    CELLS,
+    MATRIX,
+    Cell,
+    ExitDetail,
+    ExitReason,
+    Mode,
+    Outcome,
+    RunStatus,
+    TaskStatus,
+)
 from truegreen.record.ledger.reads import Count, Dossier, Ended, Page, Told, Verdicted, Waiting
 from truegreen.record.rows import Agent, ClaimRow, FindingRow, Refusal, Run, Task, Token
 

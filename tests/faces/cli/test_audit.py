@@ -77,7 +77,7 @@ def test_the_report_says_what_matters_first(tg: Run, week: dict[str, str]):
     answer = tg("audit")
     assert (answer.status, answer.err) == (0, "")
     lines = answer.out.splitlines()
-    assert lines[0].startswith("Audit of 7d0h, since ")
+    assert lines[0].startswith("Audit of the last 7d, since ")
     assert lines[1] == (
         "◆ 25 % of the finished work has no independent verification  (1 of 4 tasks)"
     )
@@ -160,6 +160,7 @@ def test_a_page_that_can_not_be_written_is_a_clear_error(tg: Run, week: object, 
         answer = tg("audit", "--html", path)
         assert (answer.status, answer.out) == (5, "")
         assert f"{path} can't be written" in answer.err
+        assert (f"mkdir -p {path.parent}" in answer.err) == (not path.parent.is_dir())
     assert tg("audit", "--html", "", "--json").error("invalid_input")
 
 

@@ -45,6 +45,11 @@ def test_a_judge_that_passes_bad_work_is_found_out(tg: Run, tmp_path: Path) -> N
     assert len(report["fooled"]) >= 8
     assert (report["harsh"], report["silent"]) == ([], [])
     assert "words-to-the-grader" in report["fooled"]
+    told = tg("evaluators", "probe", "gullible", "--config", str(config)).out
+    bad, good = (next(line for line in told.splitlines() if f" {word} " in line)
+                 for word in ("bad", "good"))  # fmt: skip
+    assert ("✗ passed, wrongly" in bad, "● passed" in good) == (True, True)
+    assert f"passed {len(report['fooled'])} of {len(report['fooled'])} bad works" in told
     fine = tg("evaluators", "probe", "honest", "--config", str(config))
     assert (fine.status, "saw through all" in fine.out) == (0, True), fine
     listed = tg("evaluators", "--config", str(config), "--json").json()["evaluators"]

@@ -70,6 +70,7 @@ def test_an_approval_names_what_was_asked_and_about_which_tree(
     beginning: str, tg: Run, ledger: Ledger
 ):
     task = asked(ledger)
+    assert "asks  for approval: deploy to production" in tg("show", task).out
     words = ["--digest", beginning] if beginning else []
     answer = tg("approve", task, *words)
     assert (answer.status, answer.err) == (0, "")
@@ -248,6 +249,15 @@ def test_where_there_is_nothing_to_decide_it_is_refused(
     assert ledger.task(before.id) == before
 
 
+def test_a_refused_answer_leads_to_the_task_and_to_what_is_possible(tg: Run, furnished: Furnished):
+    task = furnished.tasks[S.FAILED]
+    for verb in ("review --accept", "approve", "reject"):
+        name, *flags = verb.split()
+        answer = tg(name, task, *flags, "--reason", "so")
+        assert (answer.status, answer.err.splitlines()[-1]) == (2, f"next: truegreen show {task}")
+    assert f"truegreen retry {task} --reason …" in tg("show", task).out
+
+
 def test_the_help_says_what_rejecting_green_work_does(tg: Run):
     text = " ".join(tg("review", "--help").out.split())
     assert "Rejecting a succeeded task overturns it" in text
@@ -342,3 +352,10 @@ def test_everything_here_was_done_by_the_person_at_the_keyboard(tg: Run, ledger:
     tg("review", task, "--accept", "--reason", "fine")
     (opinion,) = [f for f in ledger.dossier(task).findings if f.kind == "person"]
     assert opinion.judge == str(ME) != str(OPERATOR)
+
+
+def test_both_lines_of_a_task_stand_in_one_column_however_long_its_status_is(
+    tg: Run, ledger: Ledger
+):
+    run, task = tg("show", asked(ledger)).out.splitlines()[:2]
+    assert run.index("attempt 1") == task.index("paused at a checkpoint")

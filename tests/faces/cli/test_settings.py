@@ -69,3 +69,14 @@ def test_a_bad_file_is_refused_by_its_name(
     assert said in answer.err
     assert "truegreen.toml" in answer.err
     tg(*words, "--json").error("invalid_input")
+
+
+def test_a_template_that_is_named_like_a_program_is_refused_with_its_option(
+    tg: Run, tmp_path: Path
+):
+    path = tmp_path / "own.toml"
+    path.write_text('[agents.doer]\ncommand = ["true"]\n[tasks.fix-parser]\nagent = "doer"\n')
+    answer = tg("run", "--config", path, "fix-parser")
+    assert (answer.status, answer.out) == (2, "")
+    assert "truegreen run --task fix-parser" in answer.err
+    assert tg("list", "--json").json()["tasks"] == []

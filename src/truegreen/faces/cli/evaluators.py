@@ -20,10 +20,9 @@ from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
 from truegreen.faces.cli.run import settings_folder
 from truegreen.faces.times import instant
 from truegreen.model import Light
-from truegreen.supervisor.probing import ProbeReport, kept_report, probe_judge
+from truegreen.supervisor.probing import ProbeReport, ProbeResult, kept_report, probe_judge
 from truegreen.work.judges import identity, kind_of
 from truegreen.work.judges.probes import Probed
-
 
 _MEND = "mend its instructions or its threshold, and probe it again"
 _FAULTS = {"fooled": "passed {} bad works", "harsh": "failed {} good", "silent": "silent about {}"}
@@ -88,7 +87,7 @@ def _draw_report(paper: Paper, report: ProbeReport) -> None:
         paper.say(Ink(report.evaluator, "bold"), f" {line}")
 
 
-def _answer(probe: Probed, report: ProbeReport) -> Ink:
+def _answer(probe: ProbeResult, report: ProbeReport) -> Ink:
     """What a judge said, in the light of what would have been right."""
     if probe.name in report.silent:
         return outcome(probe.outcome)
@@ -160,9 +159,7 @@ def _probed(told: dict[str, Any]) -> str:
     report = told["probed"]
     if report is None:
         return f"never as it is now: truegreen evaluators probe {told['name']}"
-    faults = [
-        words.format(len(report[kind])) for kind, words in _FAULTS.items() if report[kind]
-    ]
+    faults = [words.format(len(report[kind])) for kind, words in _FAULTS.items() if report[kind]]
     return f"{report['at'][:10]}: {', '.join(faults) or 'saw through all'}"
 
 

@@ -113,10 +113,27 @@ class Paper:
         """Rows under heads; on a terminal they fit its width, in a pipe nothing is cut."""
         if not self.is_terminal:
             _written(columns, rows, indent)
-        elif self.console.width < _NARROWEST:
+            return
+        rows = list(rows)
+        room = self.console.width
+        if room < max(_NARROWEST, indent + self._least(columns, rows)):
             self._stacked(columns, rows, indent)
         else:
             self._fitted(columns, rows, indent)
+
+    def _least(self, columns: Sequence[Column], rows: Sequence[Row]) -> int:
+        """The room without which the end of every line would be lost."""
+        lines = [cells for row in rows for cells in row if cells]
+        fixed = [
+            max([width(column.head), *(width(_plain(_parts(line[n]))) for line in lines)])
+            for n, column in enumerate(columns)
+            if not column.grows
+        ]
+        return sum(fixed) + self._least_growing * (len(columns) - len(fixed)) + 2 * len(columns) - 2
+
+    @property
+    def _least_growing(self) -> int:
+        return min(12, self.console.width // 4)
 
     def _stacked(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
         """Where no table fits: every cell on a line of its own."""
@@ -142,7 +159,7 @@ class Paper:
                 no_wrap=not column.grows,
                 overflow="fold" if column.grows else "ellipsis",
                 justify="right" if column.right else "left",
-                min_width=min(12, self.console.width // 4) if column.grows else None,
+                min_width=self._least_growing if column.grows else None,
             )
         for row in rows:
             table.add_row(*(_text(_parts(cell), cut=bool(row.below)) for cell in row.cells))

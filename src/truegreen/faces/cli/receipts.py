@@ -40,7 +40,9 @@ _OWN = "this machine's own keys; whoever can read the key here can sign the same
 _GIVEN = "the keys that were given"
 _STDIN = "-"
 _UNTRUSTED = "by a key that is not trusted"
-_ASK = "get the public key from whoever signed it (truegreen receipt key --pem), and give it as --key"
+_ASK = (
+    "get the public key from whoever signed it (truegreen receipt key --pem), and give it as --key"
+)
 
 
 # --- show and export
@@ -304,8 +306,7 @@ def _draw_run(paper: Paper, run: RunPart) -> None:
         for said in run.claim.statements:
             paper.say("    ", outcome(said.outcome), f"  {said.text}")
     columns = [
-        *(Column("CHECK"), Column("PHASE"), Column("OUTCOME"), Column("LEVEL")),
-        Column("JUDGE", grows=True),
+        *(Column("CHECK"), Column("PHASE"), Column("OUTCOME"), Column("LEVEL"), Column("JUDGE")),
         Column("WHAT IT FOUND", grows=True),
     ]
     rows = [

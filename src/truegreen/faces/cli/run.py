@@ -236,11 +236,23 @@ def contract_of(config: Config, options: dict[str, Any]) -> Contract:
     )
     if not contract.command:
         raise click.UsageError(_NOTHING)
+    _check_program(contract.command, config)
     adapter_of(contract.adapter, contract.command)
     _check_gates(contract, config)
     contract = _settled(contract, settings_folder(config))
     gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
+
+
+def _check_program(command: tuple[str, ...], config: Config) -> None:
+    """A lone word that is no program, but the name of a template, was meant as one."""
+    meant = len(command) == 1 and command[0] in config.contents.tasks
+    if meant and find_program(command[0], os.environ.get("PATH", "")) is None:
+        name = command[0]
+        message = (
+            f"{name!r} is a task of truegreen.toml, not a program: truegreen run --task {name}"
+        )
+        raise InvalidInput(message)
 
 
 def _spoken_judges(texts: list[str], taken: list[str], config: Config) -> tuple[Evaluator, ...]:
