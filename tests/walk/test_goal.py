@@ -102,6 +102,21 @@ max_attempts = 1
     assert "only 2 lines" in told
 
 
+@pytest.mark.criterion("N04")
+def test_who_is_sent_back_in_may_say_done_again(walk: Walk) -> None:
+    """The first declaration stands, the second is kept as evidence, and neither is an error."""
+    judge = Judge(walk, COUNTS % 2)
+    done = "echo line >> out.txt; truegreen done --reason finished || exit 9"
+    toml = TOML.replace("echo line >> out.txt", done)
+    got = walk.run("--config", settings(walk, toml, judge=judge.command), "--task", "work")
+    assert (got.status, got.axes, got.task["rescued"]) == (0, ("exited", "succeeded"), False)
+    assert got.task["claim"]["kind"] == "done"
+    assert [refusal["code"] for refusal in got.task["refusals"]] == ["already_declared"]
+    toml = TOML.replace("echo line >> out.txt", f"{done}; truegreen fail --reason no || exit 0")
+    other = walk.run("--config", settings(walk, toml, judge=judge.command), "--task", "work")
+    assert other.task["claim"]["kind"] == "done"
+
+
 @pytest.mark.parametrize("claim", ["fail --reason hard", "blocked --reason stuck"])
 def test_an_agent_that_gave_up_is_not_sent_back(walk: Walk, claim: str) -> None:
     judge = Judge(walk, COUNTS % 3)

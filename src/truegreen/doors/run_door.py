@@ -18,6 +18,7 @@ from typing import Any
 from truegreen.contract import Duration
 from truegreen.doors.line import Line, listen, receive, send
 from truegreen.errors import (
+    AlreadyDeclared,
     Forbidden,
     InvalidInput,
     NotRunning,
@@ -127,7 +128,14 @@ class RunDoor:
 
     def _declare(self, actor: Actor, question: Line) -> Line:
         claim = _claim(question)
-        task = self._ledger.declare(self._ticket, claim, actor=actor)
+        try:
+            task = self._ledger.declare(self._ticket, claim, actor=actor)
+        except AlreadyDeclared:
+            # Who is sent back in says the same again at its end; only another word is refused.
+            first = self._ledger.claim(self._ticket.run)
+            if first is None or first.kind is not claim.kind:
+                raise
+            task = self._ledger.task(self._ticket.task)
         return {**self._said(task), "claim": claim.kind}
 
     def _checkpoint(self, actor: Actor, question: Line) -> Line:

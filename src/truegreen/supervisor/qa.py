@@ -190,7 +190,7 @@ class Review(Attempt):
             judge, self._case.subject.left.digest, opinion, seconds=ran.ended.usage.seconds
         )
         return conclude_review(
-            self._ledger, self._ticket, self._case, heard, outcome, identity=told
+            self._ledger, self._ticket, self._case, heard, outcome, told, self._watch
         )
 
     def _verdict(self, ran: Ran) -> Opinion:
@@ -226,7 +226,10 @@ class Review(Attempt):
         if ran.claim and "verdict" in ran.claim.extra:
             given.append(read_verdict(msgspec.json.encode(ran.claim.extra)))
         spoken = self._spoken(ran)
-        return [*given, spoken] if not (given and spoken.trouble) else given
+        if not spoken.trouble:
+            return [*given, spoken]
+        nothing = f"nothing was written to $TRUEGREEN_VERDICT, and in its words: {spoken.trouble}"
+        return given or [no_answer(nothing)]
 
     def _spoken(self, ran: Ran) -> Opinion:
         if self._prepared.adapter.name == "command":
@@ -265,7 +268,7 @@ def judged_review(
     outcome, why = weighed(judge, heard.opinion, rescue=False)
     heard = heard._replace(judge=identity(judge), opinion=replace(heard.opinion, reason=why))
     told = {"model": str(heard.opinion.facts.get("model", ""))}
-    return conclude_review(ledger, ticket, case, heard, outcome, identity=told)
+    return conclude_review(ledger, ticket, case, heard, outcome, told, watch)
 
 
 def _exit_of(digest: str, heard: Heard) -> Exit:
@@ -292,16 +295,20 @@ def conclude_review(
     case: Case,
     heard: Heard,
     outcome: FindingOutcome,
-    *,
     identity: dict[str, str],
+    watch: Watch,
 ) -> Task:
     """Hand a verdict to the task that waits for it, then close the review."""
     trouble = heard.opinion.trouble
     if not trouble:
         try:
-            ledger.record_qa(ticket, _finding(case, heard, outcome, identity))
+            finding = _finding(case, heard, outcome, identity)
+            ledger.record_qa(ticket, finding)
+            watch.found(finding)
         except Forbidden as error:
             trouble = error.message
+    if trouble:
+        watch.warn(f"the review gave no usable verdict: {trouble}")
     given = f"gave no usable verdict: {trouble}" if trouble else f"gave its verdict: {outcome}"
     return close_review(ledger, ticket, given=not trouble, reason=f"the review {given}")
 

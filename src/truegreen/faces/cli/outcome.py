@@ -9,7 +9,7 @@ from truegreen.faces.axes import Axis, axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
-from truegreen.faces.documents import Document, next_steps, task_document
+from truegreen.faces.documents import Document, claim_of, next_steps, task_document
 from truegreen.model import Cell, FindingOutcome, Level, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 
@@ -18,6 +18,7 @@ _SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, FAILED, INTERRUPT
 """From the best to the worst: work that is known to be undone outweighs whatever is unknown."""
 _SHOWN_EVENTS = 200
 _WORD_ROOM = 12
+_SHOWN_STATEMENTS = 3
 _STATUSES = {
     TaskStatus.SUCCEEDED: OK,
     TaskStatus.FAILED: FAILED,
@@ -72,11 +73,23 @@ def draw(paper: Paper, dossier: Dossier) -> None:
     run = dossier.runs[-1] if dossier.runs else None
     if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
         draw_unproven(paper, run.level, indent=6)
+    for words in _contradicted(dossier):
+        paper.hanging([Ink("      claim ", "dim")], words)
     both = axes(dossier)
     room = word_room(both)
     for axis in both:
         blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}"))
         paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")
+
+
+def _contradicted(dossier: Dossier) -> list[str]:
+    """What the agent said that was not so."""
+    claim = claim_of(dossier, dossier.runs[-1] if dossier.runs else None)
+    return [
+        f"«{said['text']}» is contradicted: {said['observed']}"
+        for said in (claim or {}).get("statements", [])
+        if said.get("outcome") == "contradicted"
+    ][:_SHOWN_STATEMENTS]
 
 
 def word_room(both: Iterable[Axis]) -> int:

@@ -95,7 +95,7 @@ class Plain(Watch):
     def found(self, finding: Finding) -> None:
         """A check has answered."""
         mark, colour = _MARKS[finding.outcome]
-        what = "evaluator" if finding.kind == "evaluator" else "gate"
+        what = {"evaluator": "evaluator", "qa": "review"}.get(finding.kind, "gate")
         aside = " (shadow)" if finding.evidence.get("shadow") else ""
         reason = f": {finding.reason}" if finding.reason else ""
         if finding.phase is Phase.BASELINE:
