@@ -40,6 +40,7 @@ WRITERS = {
 }
 SQL_ROOMS = {
     "record/guards.py",  # the rules and effects of the triggers
+    "record/sqlite_guards.py",  # and what SQLite alone needs of them
     "record/triggers.py",  # the triggers themselves
     "record/migrate.py",  # the schema's own bookkeeping
     "record/sqlite.py",  # the drivers
