@@ -126,6 +126,7 @@ def test_a_silent_end_without_a_gate_is_rescued_by_a_judge_where_work_is_seen(wa
     ],
     ids=["nan", "seven", "text", "none", "word", "prose", "silence", "exit", "killed"],
 )
+@pytest.mark.rotates(3)
 def test_no_usable_answer_is_tried_twice_and_then_a_persons(walk: Walk, body: str) -> None:
     judge = Judge(walk, body)
     got = walk.run(*GATE, *judge.option, *ONCE, *shell(WORK))

@@ -122,6 +122,7 @@ def test_a_pass_without_evidence_is_no_pass(walk: Walk) -> None:
     ],
     ids=["words", "done", "word", "none", "cut", "link"],
 )
+@pytest.mark.rotates(2)
 def test_a_finished_review_without_a_structured_verdict_decides_nothing(
     walk: Walk, body: str
 ) -> None:

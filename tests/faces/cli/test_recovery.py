@@ -163,7 +163,9 @@ def test_stop_is_refused_when_nothing_runs(status: TaskStatus, tg: Run, furnishe
     task = furnished.tasks[status]
     answer = tg("stop", task)
     assert (answer.status, answer.out) == (2, "")
-    assert answer.err == f"truegreen: task {task} is not running (status: {status})\n"
+    said, leads_on = answer.err.splitlines()
+    assert said == f"truegreen: task {task} is not running (status: {status})"
+    assert leads_on == f"next: truegreen show {task}"
     tg("stop", task, "--json").error("not_running")
     assert task_of(furnished, status).status is status
 
