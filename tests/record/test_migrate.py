@@ -599,7 +599,7 @@ def test_a_failed_open_leaves_no_connection_behind(sqlite_url: str):
     handles = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         refused(sqlite_url)
-    assert len(os.listdir("/proc/self/fd")) == handles
+    assert len(os.listdir("/proc/self/fd")) <= handles
 
 
 def test_the_ledger_of_a_mended_store_is_the_same(store_url: str, raw: Raw):
