@@ -57,8 +57,8 @@ jail: ## install bubblewrap where that needs no password
 	  echo "   install bubblewrap for the jail; tests that need it are skipped, and fail in CI"; }
 
 # Gates for other languages are tested with their own runners.
-runners: ## install node and cargo where that needs no password
-	@for program in node:nodejs cargo:cargo; do command -v $${program%:*} >/dev/null || { \
+runners: ## install node, npm and cargo where that needs no password
+	@for program in node:nodejs npm:npm cargo:cargo; do command -v $${program%:*} >/dev/null || { \
 	  echo "== $${program%:*}"; { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	    { apt-get install -qq -y $${program#*:} >/dev/null 2>&1 || \
 	      { apt-get update -qq && apt-get install -qq -y $${program#*:} >/dev/null; }; }; } || \

@@ -21,7 +21,7 @@ __all__ = ["compiled", "environ"]
 def found(client: Client) -> Client:
     """The client, if it is there."""
     if client is GEMINI and not (shutil.which("node") and shutil.which("npm")):
-        pytest.skip("Gemini CLI needs Node, which is no part of the set-up")
+        missing("node with npm, which Gemini CLI needs (`make runners`)")
     if not client.package.present():
         missing(f"{client.package.folder} (`make clients`)")
     return client

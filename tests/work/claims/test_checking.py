@@ -188,7 +188,7 @@ CHANGES = [
         ("wrote out.txt", YES),
         ("wrote `src/deep/name.py`", YES),
         ("updated name.py", YES),
-        ("updated /home/me/work/src/deep/name.py", YES),
+        ("updated /somewhere/src/deep/name.py", YES),
         ("Removed unused imports from src/deep/name.py", YES),
         ("`src/deep/name.py` was updated", YES),
         ("deleted old.txt", YES),
