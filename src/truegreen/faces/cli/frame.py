@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -156,7 +155,9 @@ class Word(click.Choice[str]):
 
 def unwritten(path: str, error: OSError) -> TruegreenError:
     """What to say of a file that could not be written."""
-    from truegreen.errors import Unavailable  # noqa: PLC0415 - only a refusal needs it
+    from shlex import quote  # noqa: PLC0415 - only a refusal needs them
+
+    from truegreen.errors import Unavailable  # noqa: PLC0415 - as above
 
     folder = os.path.dirname(path)
     step = "" if os.path.isdir(folder) else f"; make its folder first: mkdir -p {quote(folder)}"
