@@ -9,6 +9,7 @@
     │   ├── NotRunning         stop and resume need a live run
     │   ├── Stale              status, fence, lease, attempt, digest or contract moved on
     │   ├── Terminated         sealed for ever
+    │   ├── Frozen             the kill switch is on: nothing starts
     │   ├── AlreadyDeclared    the first declaration won
     │   ├── KeyReused          an idempotency key was used for another request
     │   ├── BudgetSpent        no attempt, round or deferral is left
@@ -114,6 +115,13 @@ class Terminated(Refused):
 
     code = "terminated"
     http_status = 410
+
+
+class Frozen(Refused):
+    """Somebody has frozen the store: no run starts until it is thawed."""
+
+    code = "frozen"
+    http_status = 423
 
 
 class AlreadyDeclared(Refused):

@@ -5,6 +5,7 @@ Plain frozen values. `work` makes them, `record` writes them down; neither room 
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -46,6 +47,43 @@ class Ticket(msgspec.Struct, frozen=True):
     run: str
     fence: int
     lease: str
+
+
+class AgentKind(StrEnum):
+    """What an agent is: a conversation of its own, or something that lives inside of one."""
+
+    AGENT = "agent"
+    SUBAGENT = "subagent"
+    BACKGROUND = "background"
+    WAKEUP = "wakeup"
+    CRON = "cron"
+
+
+class Child(msgspec.Struct, frozen=True):
+    """What a client started inside of its own conversation, under the client's name for it."""
+
+    kind: AgentKind
+    session: str
+    name: str = ""
+    over: bool = False
+    """Whether the client says that it has ended; it may be woken again all the same."""
+
+
+class WakeCause(StrEnum):
+    """Why an agent is woken."""
+
+    RESUME = "resume"
+    MESSAGE = "message"
+    SCHEDULE = "schedule"
+
+
+class WakeState(StrEnum):
+    """How far a wake-up has come; it is used once, or never."""
+
+    ARMED = "armed"
+    READY = "ready"
+    FIRED = "fired"
+    VOID = "void"
 
 
 class Usage(msgspec.Struct, frozen=True):

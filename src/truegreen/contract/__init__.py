@@ -20,7 +20,7 @@ from truegreen.contract.file import (
     make_contract,
     read_toml,
 )
-from truegreen.contract.judges import Evaluator, Price, Qa, QaTerms, Unsure
+from truegreen.contract.judges import Evaluator, Gateway, Price, Qa, QaTerms, Unsure
 from truegreen.contract.reading import (
     Duration,
     canonical,
@@ -66,6 +66,7 @@ __all__ = [
     "Evaluator",
     "Gate",
     "GateKind",
+    "Gateway",
     "Home",
     "Isolation",
     "Notify",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -18,7 +19,10 @@ from truegreen.contract.reading import (
     checked_variable,
     checked_word,
     digest_of,
+    refusal,
 )
+
+HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::[0-9]{1,5})?"
 
 Name = Annotated[str, Meta(description="a name", extra_json_schema={"pattern": f"^{NAME}$"})]
 Words = Annotated[tuple[str, ...], Meta(description="a program and its arguments; no shell")]
@@ -47,6 +51,8 @@ class Doer(Strict, frozen=True, kw_only=True):
     network: bool = True
     pass_env: tuple[str, ...] = ()
     connectors: tuple[Name, ...] = ()
+    hooks: bool = True
+    credentials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.adapter, "adapter")
@@ -56,6 +62,10 @@ class Doer(Strict, frozen=True, kw_only=True):
         checked_paths(self.writable, "writable")
         for n, name in enumerate(self.pass_env):
             checked_variable(name, f"pass_env[{n}]")
+        for n, host in enumerate(self.credentials):
+            if not re.fullmatch(HOST, host):
+                problem = f'expected a host such as "github.com", not "{host}"'
+                raise refusal(f"credentials[{n}]", problem)
         force_setattr(self, "connectors", checked_names(self.connectors, "connectors"))
 
 

@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from truegreen.contract.doers import AgentDefinition, Name, Strict, Words
-from truegreen.contract.judges import COUNT, MONEY, Evaluator, Qa, QaTerms
+from truegreen.contract.judges import COUNT, MONEY, Evaluator, Gateway, Qa, QaTerms
 from truegreen.contract.reading import (
     DURATION_FORMS,
     PATH_BYTES,
@@ -103,6 +103,8 @@ class Defaults(Strict, frozen=True, kw_only=True):
     approvals: tuple[str, ...] | UnsetType = UNSET
     approval_within: Duration | UnsetType = UNSET
     review_within: Duration | UnsetType = UNSET
+    continues: bool | UnsetType = UNSET
+    gateway: bool | UnsetType = UNSET
     labels: tuple[Name, ...] | UnsetType = UNSET
     priority: Annotated[int, PRIORITY] | UnsetType = UNSET
 
@@ -191,6 +193,7 @@ class ConfigFile(Strict, frozen=True, kw_only=True):
     gates: dict[Name, Gate] = field(default_factory=dict)
     evaluators: dict[Name, Evaluator] = field(default_factory=dict)
     qa: Qa = Qa()
+    gateway: Gateway = field(default_factory=Gateway)
     tasks: dict[Name, Template] = field(default_factory=dict)
     routines: dict[Name, Routine] = field(default_factory=dict)
     notify: tuple[Notify, ...] = ()
@@ -294,6 +297,7 @@ def make_contract(
         ),
         "title": said["title"] if "title" in said else task or _title(said),
         "qa": _qa(file),
+        "gateway": replace(file.gateway, enabled=said.get("gateway", file.gateway.enabled)),
     }
     said["gates"] = tuple(_tightened(gate, protect, before) for gate in said["gates"])
     if said.get("artifact_is_status") and not said["gates"]:

@@ -60,6 +60,21 @@ class Price(Strict, frozen=True, kw_only=True):
             force_setattr(self, what, float(getattr(self, what)))
 
 
+class Gateway(Strict, frozen=True, kw_only=True):
+    """Whether an agent thinks through truegreen's own door, and what a model's tokens cost there.
+
+    A price holds for every model whose name begins like its key; the longest such key wins.
+    """
+
+    enabled: bool = False
+    prices: dict[str, Price] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.prices:
+            if not checked(name, "prices", 200):
+                raise refusal("prices", "a model has a name")
+
+
 class Evaluator(Strict, frozen=True, kw_only=True):
     """An independent judge: may lower a verdict or rescue a missing claim, never outvote a gate."""
 

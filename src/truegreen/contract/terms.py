@@ -14,7 +14,7 @@ from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
 from truegreen.contract.doers import AgentDefinition, Doer, Globs, Name, Strict, Words
-from truegreen.contract.judges import COUNT, MONEY, Evaluator, QaTerms
+from truegreen.contract.judges import COUNT, MONEY, Evaluator, Gateway, QaTerms
 from truegreen.contract.reading import (
     ARGUMENT_BYTES,
     PATH_BYTES,
@@ -246,6 +246,8 @@ class Contract(Doer, frozen=True, kw_only=True):
     approvals: tuple[str, ...] = ()
     approval_within: Duration = field(default_factory=lambda: minutes(24 * 60))
     review_within: Duration | None = None
+    continues: bool = False
+    gateway: Gateway = field(default_factory=Gateway)
     labels: tuple[Name, ...] = ()
     priority: Annotated[int, PRIORITY] = 0
     depends_on: tuple[Name, ...] = ()

@@ -7,33 +7,11 @@ databases read; `triggers.py` renders them. Nothing here talks to a database.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from truegreen.record.rules import CONVERSATIONS, Guard, Rule, changed
 
 DATABASE_ACTOR = "system:database"
 """Who signs the one event that the database writes by itself."""
-
-
-class Rule(NamedTuple):
-    """Refuse with this code and message when the condition holds."""
-
-    code: str
-    condition: str
-    message: str
-
-
-class Guard(NamedTuple):
-    """The rules before, or the effects after, one kind of write to one table."""
-
-    name: str
-    table: str
-    moment: str
-    rules: tuple[Rule, ...] = ()
-    effects: tuple[str, ...] = ()
-    when: str = ""
-
-
-def _changed(*columns: str) -> str:
-    return " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in columns)
 
 
 _THE_TASK = "SELECT 1 FROM tasks t WHERE t.key = NEW.task_key"
@@ -69,7 +47,7 @@ _TASKS = (
         (
             Rule(
                 "forbidden",
-                _changed(
+                changed(
                     *("key", "id", "title", "goal", "role", "contract", "contract_digest"),
                     *("created_at", "created_by", "parent_key", "qa_of_key"),
                 ),
@@ -79,7 +57,7 @@ _TASKS = (
             Rule(
                 "terminated",
                 "OLD.sealed_at IS NOT NULL AND (NEW.status <> OLD.status OR"
-                f" {_changed('sealed_at')})",
+                f" {changed('sealed_at')})",
                 "sealed stays sealed",
             ),
             Rule(
@@ -107,9 +85,9 @@ _TASKS = (
                 "forbidden",
                 # A block by hand may bring its reason along, and nothing else.
                 f"NEW.revision = OLD.revision AND ((NOT ({_RAW_BLOCK}) AND ("
-                + _changed("status", "exit_reason", "exit_detail")
+                + changed("status", "exit_reason", "exit_detail")
                 + ")) OR "
-                + _changed(
+                + changed(
                     *("mode", "run_status", "verdict", "cell", "silent", "rescued", "overridden"),
                     "falsified",
                     *("sealed_at", "settled_at", "fence", "head", "attempt", "acceptance"),
@@ -205,7 +183,7 @@ _COUNTS = (
         "tasks",
         "AFTER UPDATE",
         effects=(_count("OLD", "-"), _count("NEW", "")),
-        when=_changed("status", "run_status", "cell"),
+        when=changed("status", "run_status", "cell"),
     ),
     Guard(
         "runs_tallied",
@@ -287,6 +265,11 @@ _RUNS = (
                 " OR (t.status = 'running' AND t.fence = NEW.fence)))",
                 "a run begins under the fence of its running task",
             ),
+            Rule(
+                "frozen",
+                "NEW.status <> 'missed' AND EXISTS (SELECT 1 FROM switches WHERE name = 'frozen')",
+                "the store is frozen: nothing starts until somebody thaws it (truegreen thaw)",
+            ),
         ),
     ),
     Guard(
@@ -296,17 +279,17 @@ _RUNS = (
         (
             Rule(
                 "forbidden",
-                _changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key")
+                changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key")
                 + " OR "
-                + _changed("base_digest", "isolation"),
+                + changed("base_digest", "isolation"),
                 "the identity of a run is frozen",
             ),
             Rule(
                 "stale",
                 "OLD.exit_reason IS NOT NULL AND ("
-                + _changed("status", "exit_reason", "exit_detail", "exit_code", "signal")
+                + changed("status", "exit_reason", "exit_detail", "exit_code", "signal")
                 + " OR "
-                + _changed("ended_by", "ended_at", "usage", "digest")
+                + changed("ended_by", "ended_at", "usage", "digest")
                 + ")",
                 "the first exit reason won; an ended run stays as it ended",
             ),
@@ -327,7 +310,7 @@ _RUNS = (
         (
             Rule(
                 "forbidden",
-                _changed("run_key", "budget", "subject", "used_max") + " OR NEW.used < OLD.used",
+                changed("run_key", "budget", "subject", "used_max") + " OR NEW.used < OLD.used",
                 "what was charged stays charged",
             ),
         ),
@@ -335,70 +318,7 @@ _RUNS = (
 )
 
 _PEOPLE = (
-    Guard(
-        "agents_registered",
-        "agents",
-        "BEFORE INSERT",
-        (
-            Rule(
-                "terminated",
-                "NEW.status <> 'terminated' AND EXISTS (SELECT 1 FROM agents p"
-                " WHERE p.key = NEW.parent_key AND p.status = 'terminated')",
-                "a child of a terminated agent is terminated",
-            ),
-        ),
-    ),
-    Guard(
-        "agents_kept",
-        "agents",
-        "BEFORE UPDATE",
-        (
-            Rule(
-                "terminated",
-                "OLD.status = 'terminated' AND ("
-                + _changed("status", "terminated_at", "session")
-                + ")",
-                "terminated is final",
-            ),
-            Rule(
-                "illegal_move",
-                "NEW.status <> OLD.status AND NOT {legal_agent_step}",
-                "no edge leads between these statuses of an agent",
-            ),
-            Rule(
-                "forbidden",
-                _changed(
-                    "key", "id", "name", "definition", "parent_key", "registered_by", "created_at"
-                ),
-                "the identity of an agent is frozen",
-            ),
-        ),
-    ),
-    Guard(
-        "messages_heard",
-        "messages",
-        "BEFORE INSERT",
-        (
-            Rule(
-                "terminated",
-                "EXISTS (SELECT 1 FROM agents a WHERE a.key = NEW.agent_key"
-                " AND a.status = 'terminated')",
-                "a terminated agent gets no messages",
-            ),
-        ),
-    ),
-    Guard(
-        "messages_kept",
-        "messages",
-        "BEFORE UPDATE",
-        (
-            Rule(
-                "forbidden",
-                _changed("key", "id", "agent_key", "sender", "body", "idempotency_key", "at"),
-                "a message stays as it was sent",
-            ),
-        ),
-    ),
+    *CONVERSATIONS,
     Guard(
         "inbox_kept",
         "inbox",
@@ -406,9 +326,9 @@ _PEOPLE = (
         (
             Rule(
                 "forbidden",
-                _changed("key", "id", "cause", "created_at")
+                changed("key", "id", "cause", "created_at")
                 + " OR (OLD.state = 'resolved' AND ("
-                + _changed("state", "outcome", "times")
+                + changed("state", "outcome", "times")
                 + "))",
                 "a resolved item stays resolved, and keeps its cause",
             ),
@@ -421,9 +341,9 @@ _PEOPLE = (
         (
             Rule(
                 "forbidden",
-                _changed("key", "id", "role", "digest", "task_key", "run_key", "fence", "name")
+                changed("key", "id", "role", "digest", "task_key", "run_key", "fence", "name")
                 + " OR "
-                + _changed("created_at", "expires_at")
+                + changed("created_at", "expires_at")
                 + " OR OLD.revoked_at IS NOT NULL",
                 "a token can only be revoked, once",
             ),
@@ -438,8 +358,8 @@ def _append_only(table: str, moments: tuple[str, ...]) -> Iterator[Guard]:
         yield Guard(f"{table}_no_{moment.lower()}", table, f"BEFORE {moment}", (rule,))
 
 
-KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges")
-APPENDED = ("events", "claims", "findings")
+KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes")
+APPENDED = ("events", "claims", "findings", "deliveries")
 
 GUARDS: tuple[Guard, ...] = (
     *_TASKS,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from truegreen.facts import Claim, Finding, Statement
+from truegreen.facts import AgentKind, Claim, Finding, Statement, WakeCause, WakeState
 from truegreen.model import (
     AgentStatus,
     Cell,
@@ -184,6 +184,7 @@ class Agent(Record, frozen=True, array_like=True):
     terminated_at: int | None
     created_at: int
     updated_at: int
+    kind: AgentKind = AgentKind.AGENT
 
 
 class Event(Record, frozen=True, array_like=True):
@@ -219,6 +220,24 @@ class Message(Record, frozen=True, array_like=True):
     disposition: Disposition
     idempotency_key: str | None
     at: int
+
+
+class Wake(Record, frozen=True, array_like=True):
+    """A wake-up as the store has it."""
+
+    key: int
+    id: str
+    agent_key: int
+    task_key: int | None
+    cause: WakeCause
+    body: str
+    due_at: int
+    state: WakeState
+    why: str
+    run_id: str
+    armed_by: str
+    created_at: int
+    updated_at: int
 
 
 class InboxItem(Record, frozen=True, array_like=True):

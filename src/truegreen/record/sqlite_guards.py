@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truegreen.record.guards import Guard, Rule
+from truegreen.record.rules import Guard, Rule
 
 _SAME: dict[str, tuple[str, ...]] = {
     "tasks": ("id = NEW.id", "qa_of_key = NEW.qa_of_key AND settled_at IS NULL"),

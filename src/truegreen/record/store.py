@@ -126,6 +126,7 @@ _LISTS = {
     "agent": columns(rows.Agent, "agents"),
     "event": columns(rows.Event, "events"),
     "message": columns(rows.Message, "messages"),
+    "wake": columns(rows.Wake, "wakes"),
     "inbox": columns(rows.InboxItem, "inbox"),
     "token": columns(rows.Token, "tokens"),
     "refusal": columns(rows.Refusal, "refusals"),

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from truegreen.doors.run_door import RunDoor
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Exit, Finding
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
 from truegreen.record.rows import Task
 from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.bribery import TOUCHED, merged
+from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import examine, site_of
 from truegreen.supervisor.purse import ASKED, asked
@@ -57,6 +57,7 @@ class Attempt:
     """A reserved run."""
 
     def __init__(self, errand: Errand) -> None:
+        self._errand = errand
         self._ledger, self._place, self._watch = errand.ledger, errand.place, errand.watch
         self._prepared, self._ticket, self._pulse = errand.prepared, errand.ticket, errand.pulse
         self._worker = Worker(errand, self._variables())
@@ -80,18 +81,8 @@ class Attempt:
         self._baseline = self._before()
         self._since = time.time_ns()
         prepared, worker = self._prepared, self._worker
-        door = RunDoor(
-            self._ledger,
-            self._ticket,
-            worker.files.door,
-            patience=prepared.contract.approval_within,
-            digest=lambda: prepared.workspace.digest(base=prepared.base),
-            tell=self._watch.warn,
-        )
-        try:
+        with Doorway(self._errand, worker.files) as worker.doorway:
             last = self._worked()
-        finally:
-            door.close()
         self._watch.phase("snapshot", "what the agent left")
         left = prepared.workspace.left(self._ticket.run, base=prepared.base)
         declared = self._declared()

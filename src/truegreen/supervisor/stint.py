@@ -15,6 +15,7 @@ import msgspec
 from truegreen.contract import Caps, Home
 from truegreen.facts import SYSTEM, Usage
 from truegreen.model import Role
+from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.place import environment, own_variables
 from truegreen.supervisor.prepared import caps_left
@@ -66,6 +67,8 @@ class Worker:
         _, self._secret = self._ledger.mint_token(
             Role.AGENT, ticket.run, actor=SYSTEM, ticket=ticket
         )
+        self.doorway: Doorway | None = None
+        """The doors that are open for the agent."""
         self._waiting = False
         self._warned = False
         self.stints: list[Stint] = []
@@ -159,6 +162,8 @@ class Worker:
             prepared.adapter.passes,
             {**prepared.adapter.env(), **own, **self._more},
         )
+        if self.doorway:
+            argv, env = self.doorway.dressed(argv, env)
         return Launch(
             argv=argv,
             cwd=contract.cwd,

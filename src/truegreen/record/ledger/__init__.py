@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from truegreen.record import migrate
 from truegreen.record.chain import Anchor, Reach
-from truegreen.record.ledger.agents import Agents
 from truegreen.record.ledger.approvals import Approvals
 from truegreen.record.ledger.audits import Audits
 from truegreen.record.ledger.deadlines import Deadlines
@@ -16,12 +15,16 @@ from truegreen.record.ledger.leases import Leases, Overdue
 from truegreen.record.ledger.reads import Dossier, Filter, Page, Reads, Told
 from truegreen.record.ledger.reviews import Reviews
 from truegreen.record.ledger.runs import Start
+from truegreen.record.ledger.tripwires import Tripwires
+from truegreen.record.ledger.wakes import Wakes
 from truegreen.record.store import Store, open_store
 
 __all__ = ["Dossier", "Filter", "Ledger", "Overdue", "Page", "Start", "Termination", "open_ledger"]
 
 
-class Ledger(Reviews, Deadlines, Leases, Approvals, Endings, Agents, Inbox, Reads, Audits):
+class Ledger(
+    Reviews, Deadlines, Leases, Approvals, Wakes, Endings, Tripwires, Inbox, Reads, Audits
+):
     """What is true, and the only way to change it."""
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:

@@ -20,7 +20,7 @@ from truegreen.errors import (
     Terminated,
     Unauthenticated,
 )
-from truegreen.facts import Actor, Ticket
+from truegreen.facts import Actor, AgentKind, Ticket, WakeCause
 from truegreen.model import AgentStatus, Disposition, Note, Role
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
@@ -29,7 +29,7 @@ from truegreen.record.ledger.desk import (
 )
 from truegreen.record.ledger.inputs import typed
 from truegreen.record.rows import Agent, Message, Token, read
-from truegreen.record.store import Tx
+from truegreen.record.store import Hit, Tx
 
 BODY_LIMIT = 65536
 LONGEST_TOKEN = 10 * 366 * 86400.0
@@ -73,6 +73,7 @@ class Agents(Desk):
                 registered_by=str(actor),
                 status=AgentStatus.TERMINATED if dead else AgentStatus.PENDING,
                 terminated_at=tx.now if dead else None,
+                kind=AgentKind.AGENT,
                 now=tx.now,
             )
             data = {"registered": agent_id, "parent": parent, "terminated": dead}
@@ -81,12 +82,25 @@ class Agents(Desk):
 
         return self._do(act)
 
-    def send(self, agent_id: str, body: str, *, actor: Actor, key: str | None = None) -> Message:
-        """Leave a message for an agent. It changes no state; a terminated agent gets none."""
+    def send(
+        self,
+        agent_id: str,
+        body: str,
+        *,
+        actor: Actor,
+        key: str | None = None,
+        wake: bool = False,
+    ) -> Message:
+        """Leave a message for an agent. It changes no state; a terminated agent gets none.
+
+        Only `wake` lets it start anything: then the agent is woken to read it.
+        """
         self._may(actor, "message")
         self._said("", actor)
         checked(body, "message", BODY_LIMIT)
         checked(key or "", "idempotency key", 200)
+        if wake:
+            self._may(actor, "wake")
 
         def act(tx: Tx) -> Callable[[], Message]:
             self._check_speaker(tx, actor)
@@ -109,9 +123,32 @@ class Agents(Desk):
                 now=tx.now,
             )
             self._house_note(tx, Note.MESSAGE, Entry(actor, data={"agent": agent_id}))
+            if wake:
+                self._own(tx, actor, "agent_in_tree", agent.key)
+                self._arm(tx, agent, Entry(actor), WakeCause.MESSAGE)
             return lambda: read(Message, hit.row)
 
         return self._witnessed("send", actor, Ticket("", agent_id, 0, ""), act, {"agent": agent_id})
+
+    def _arm(
+        self, tx: Tx, agent: Agent, entry: Entry, cause: WakeCause, after_seconds: float = 0.0
+    ) -> Hit:
+        """An agent is to be woken with the words of the entry."""
+        wakeable(agent)
+        wake_id = new_id("wak", tx.now)
+        hit = tx.hit(
+            "insert_wake",
+            id=wake_id,
+            agent_key=agent.key,
+            cause=cause,
+            body=entry.reason,
+            due_at=tx.now + int(after_seconds * 1e6),
+            armed_by=str(entry.actor),
+            now=tx.now,
+        )
+        data = {"agent": agent.id, "armed": wake_id, "cause": cause}
+        self._house_note(tx, Note.AGENT, Entry(entry.actor, data=data))
+        return hit
 
     def _check_speaker(self, tx: Tx, actor: Actor) -> None:
         """An agent speaks while its run is live and under its fence, and not a moment longer."""
@@ -210,6 +247,15 @@ class Agents(Desk):
         if over or (token.fence is not None and token.fence != fence):
             raise Unauthenticated("the token belongs to a run that is over", stale="fence")
         return Actor(token.role, token.name, run, token.fence)
+
+
+def wakeable(agent: Agent) -> None:
+    """Refuse what never wakes again, and what can't be woken by itself."""
+    if agent.status is AgentStatus.TERMINATED:
+        raise Terminated(f"{agent.id} is terminated; it never acts again", agent=agent.id)
+    if agent.kind is not AgentKind.AGENT:
+        message = f"{agent.id} lives inside of another conversation; wake that one"
+        raise Forbidden(message, kind=agent.kind)
 
 
 def _digest(secret: str) -> bytes:

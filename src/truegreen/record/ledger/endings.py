@@ -140,7 +140,7 @@ class Endings(Desk):
         entry = entry._replace(data={"prior_status": task.status}, level=EventLevel.WARN)
         if task.status in SETTLED and task.status is not TaskStatus.BLOCKED:
             changes = {"sealed_at": tx.now, "fence": task.fence + 1}
-            tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+            self._disown(tx, task)
             self._nobody_needed(tx, task, f"sealed by {entry.actor}")
             return self._note(tx, task, Note.SEAL, entry, **changes), []
         return self._end(tx, task, Move.TERMINATE, entry, sealed_at=tx.now)
@@ -190,6 +190,7 @@ class Endings(Desk):
     def _retire(tx: Tx, family: Iterable[Agent]) -> None:
         for agent in family:
             tx.run("revoke_tokens_of_agent", agent_key=agent.key, now=tx.now)
+            tx.run("void_wakes_of_agent", agent_key=agent.key, why="terminated", now=tx.now)
             if agent.status is not AgentStatus.TERMINATED:
                 tx.hit("terminate_agent", key=agent.key, now=tx.now)
 
@@ -217,9 +218,15 @@ class Endings(Desk):
         )
         if run:
             self._close(tx, run, ended, detail, entry.actor)
-        tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+        self._disown(tx, task)
         self._nobody_needed(tx, task, f"{move} by {entry.actor}")
         return hit, [run.id] if run and live else []
+
+    @staticmethod
+    def _disown(tx: Tx, task: Task) -> None:
+        """Nobody speaks for a task that is over, and nobody is woken for it."""
+        tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
+        tx.run("void_wakes_of_task", task_key=task.key, why="its task is over", now=tx.now)
 
     def _close(self, tx: Tx, run: Run, status: RunStatus, detail: ExitDetail, actor: Actor) -> None:
         tx.run("drop_lease", run_key=run.key)

@@ -74,6 +74,8 @@ class Start(NamedTuple):
     isolation: str = ""
     base_digest: str = ""
     facts: Mapping[str, Any] = MappingProxyType({})
+    wake: str = ""
+    """The wake-up that this run is for; starting it uses it up."""
 
 
 class Runs(Desk):
@@ -152,6 +154,15 @@ class Runs(Desk):
             boot=tx.boot,
             expires_at=tx.lease_now + microseconds(start.lease_seconds),
         )
+        if start.wake:
+            tx.hit(
+                "fire_wake",
+                id=start.wake,
+                task_key=task.key,
+                agent_key=agent_key,
+                run_id=ticket.run,
+                now=tx.now,
+            )
         return ticket
 
     def _engage(self, tx: Tx, agent_id: str | None) -> int | None:

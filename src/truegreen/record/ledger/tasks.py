@@ -134,28 +134,33 @@ class Tasks(Desk):
             if self._done_before(tx, entry.key, moves, task_id):
                 return lambda: task
             wanted = next((m for m in moves if (task.status, m) in TARGETS), move)
-            decide(task.status, wanted, sealed=task.sealed_at is not None)
-            if task.status is TaskStatus.RUNNING:
-                raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
-            changes = reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
-            if wanted is Move.RETRY:
-                changes |= self._left(tx, task)
-            data: dict[str, Any] = {
-                "mode": mode or task.mode,
-                "attempts": [changes["attempts"], changes["attempts_max"]],
-            }
-            if more:
-                data["more_attempts"] = more
-            if task.acceptance:
-                data["acceptance"] = task.acceptance
-            said = entry._replace(data=data)
-            hit = self._move(
-                tx, task, wanted, said, mode=mode or task.mode, not_before=0, **changes
-            )
-            self._nobody_needed(tx, task, f"{wanted} by {entry.actor}: {entry.reason}")
-            return lambda: read(Task, hit.row)
+            done = self._again(tx, task, wanted, entry, mode, more)
+            return lambda: done
 
         return self._do(act)
+
+    def _again(
+        self, tx: Tx, task: Task, wanted: Move, entry: Entry, mode: Mode | None, more: int
+    ) -> Task:
+        """Back into the queue by somebody's wish."""
+        decide(task.status, wanted, sealed=task.sealed_at is not None)
+        if task.status is TaskStatus.RUNNING:
+            raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
+        changes = reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
+        if wanted is Move.RETRY:
+            changes |= self._left(tx, task)
+        data: dict[str, Any] = {
+            "mode": mode or task.mode,
+            "attempts": [changes["attempts"], changes["attempts_max"]],
+        }
+        if more:
+            data["more_attempts"] = more
+        if task.acceptance:
+            data["acceptance"] = task.acceptance
+        said = entry._replace(data=data)
+        self._move(tx, task, wanted, said, mode=mode or task.mode, not_before=0, **changes)
+        self._nobody_needed(tx, task, f"{wanted} by {entry.actor}: {entry.reason}")
+        return self._task(tx, task.id)
 
     def _left(self, tx: Tx, task: Task) -> dict[str, Any]:
         """Nobody owns the run that a task is sent away from, and nobody will judge it."""

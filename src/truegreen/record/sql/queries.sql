@@ -249,10 +249,15 @@ SELECT {refusal} FROM refusals ORDER BY refusals.key DESC LIMIT :n;
 -- name: insert_agent
 -- A new conversation; under a terminated parent it is born terminated.
 INSERT INTO agents (id, name, definition, session, parent_key, registered_by, status,
-    terminated_at, created_at, updated_at)
+    terminated_at, kind, created_at, updated_at)
   VALUES (:id, :name, :definition, :session, :parent_key, :registered_by, :status,
-    :terminated_at, :now, :now)
+    :terminated_at, :kind, :now, :now)
   RETURNING {agent};
+
+-- name: agent_inside
+-- What a client calls so inside of an agent's conversation.
+SELECT {agent} FROM agents WHERE agents.parent_key = :parent_key AND agents.kind = :kind
+  AND agents.session = :session {lock};
 
 -- name: terminated_session
 -- A terminated agent that held this conversation.
@@ -276,12 +281,17 @@ WITH RECURSIVE up (parent_key, maker) AS (
   SELECT 1 FROM up WHERE maker = :actor LIMIT 1;
 
 -- name: agent_in_tree
--- Whether somebody registered an agent or one above it.
-WITH RECURSIVE up (parent_key, maker) AS (
-    SELECT parent_key, registered_by FROM agents WHERE key = :key
-    UNION ALL SELECT agents.parent_key, agents.registered_by FROM agents
-      JOIN up ON agents.key = up.parent_key)
-  SELECT 1 FROM up WHERE maker = :actor LIMIT 1;
+-- Whether somebody registered an agent, one above it, or opened a task that one of them worked at.
+WITH RECURSIVE up (key, parent_key, maker) AS (
+    SELECT key, parent_key, registered_by FROM agents WHERE key = :key
+    UNION ALL SELECT agents.key, agents.parent_key, agents.registered_by FROM agents
+      JOIN up ON agents.key = up.parent_key),
+  work (key, parent_key, maker) AS (
+    SELECT tasks.key, tasks.parent_key, tasks.created_by FROM tasks JOIN runs
+      ON runs.task_key = tasks.key WHERE runs.agent_key IN (SELECT key FROM up)
+    UNION SELECT tasks.key, tasks.parent_key, tasks.created_by FROM tasks
+      JOIN work ON tasks.key = work.parent_key)
+  SELECT 1 FROM up WHERE maker = :actor UNION SELECT 1 FROM work WHERE maker = :actor LIMIT 1;
 
 -- name: write_agent
 -- An agent moves on; a terminated one never does.
@@ -305,14 +315,119 @@ UPDATE agents SET status = 'terminated', terminated_at = :now, updated_at = :now
   WHERE key = :key AND status <> 'terminated' RETURNING key;
 
 -- name: tasks_under_way_of_agent
--- Tasks that an agent has a live run of.
+-- Tasks that an agent has a live run of, or that are queued to wake it.
 SELECT tasks.key FROM tasks JOIN runs ON runs.task_key = tasks.key
-  WHERE runs.agent_key = :agent_key AND runs.exit_reason IS NULL ORDER BY tasks.key;
+  WHERE runs.agent_key = :agent_key AND runs.exit_reason IS NULL
+  UNION SELECT wakes.task_key FROM wakes
+  WHERE wakes.agent_key = :agent_key AND wakes.state = 'ready' ORDER BY 1;
 
 -- name: unsettled_children
 -- QA tasks of a task that are still under way.
 SELECT tasks.key FROM tasks WHERE tasks.qa_of_key = :key
   AND (tasks.status = 'blocked' OR tasks.status NOT IN ({settled})) ORDER BY tasks.key;
+
+-- name: latest_run_of_agent
+-- The run that an agent was at last, with its task; the task is held until the transaction ends.
+SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
+  WHERE runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = :agent_key) {lock_tasks};
+
+-- name: conversation
+-- Who holds a conversation, the newest first, with the run that it was at last and its task.
+SELECT agents.id, agents.status, runs.id, tasks.id FROM agents
+  LEFT JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
+    CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
+  LEFT JOIN tasks ON tasks.key = runs.task_key
+  WHERE agents.session = :session ORDER BY agents.key DESC LIMIT 1;
+
+-- name: fenced_agents
+-- Agents that were terminated since an instant.
+SELECT agents.id, COALESCE(agents.session, '') FROM agents
+  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
+  ORDER BY agents.terminated_at, agents.key;
+
+-- name: fenced_runs
+-- Runs whose agent was terminated since an instant.
+SELECT runs.id FROM agents JOIN runs ON runs.agent_key = agents.key
+  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at ORDER BY runs.key;
+
+-- name: insert_wake
+-- An agent is to be woken; a terminated one never is.
+INSERT INTO wakes (id, agent_key, cause, body, due_at, state, armed_by, created_at, updated_at)
+  VALUES (:id, :agent_key, :cause, :body, :due_at, 'armed', :armed_by, :now, :now)
+  RETURNING {wake};
+
+-- name: wake
+-- One wake-up.
+SELECT {wake} FROM wakes WHERE wakes.id = :id;
+
+-- name: fire_wake
+-- The run that an agent is woken for has started.
+UPDATE wakes SET state = 'fired', run_id = :run_id, updated_at = :now
+  WHERE id = :id AND state = 'ready' AND task_key = :task_key AND agent_key = :agent_key
+  RETURNING key;
+
+-- name: wake_locked
+-- One wake-up, held until the transaction ends.
+SELECT {wake} FROM wakes WHERE wakes.id = :id {lock};
+
+-- name: wakes_due
+-- Wake-ups whose time has come and whose agent is at nothing else, the oldest first.
+SELECT {wake} FROM wakes JOIN agents ON agents.key = wakes.agent_key
+  WHERE wakes.state = 'armed' AND wakes.due_at <= :now
+  AND agents.status IN ('pending', 'completed', 'error') ORDER BY wakes.due_at, wakes.key LIMIT :n;
+
+-- name: wakes_of_agent
+-- An agent's wake-ups, oldest first.
+SELECT {wake} FROM wakes WHERE wakes.agent_key = :agent_key AND wakes.key > :after
+  ORDER BY wakes.key LIMIT :n;
+
+-- name: ready_wake
+-- The wake-up that a queued task waits to be carried out for.
+SELECT {wake}, agents.id, COALESCE(agents.session, '') FROM wakes
+  JOIN agents ON agents.key = wakes.agent_key
+  WHERE wakes.task_key = :task_key AND wakes.state = 'ready';
+
+-- name: write_wake
+-- A wake-up goes on; it is used once.
+UPDATE wakes SET state = :to_state, task_key = COALESCE(:task_key, task_key), run_id = :run_id,
+    why = :why, updated_at = :now
+  WHERE key = :key AND state = :state RETURNING {wake};
+
+-- name: void_wakes_of_agent
+-- Nothing wakes a terminated agent.
+UPDATE wakes SET state = 'void', why = :why, updated_at = :now
+  WHERE agent_key = :agent_key AND state IN ('armed', 'ready');
+
+-- name: void_wakes_of_task
+-- Nobody is woken for a task that is over.
+UPDATE wakes SET state = 'void', why = :why, updated_at = :now
+  WHERE task_key = :task_key AND state = 'ready';
+
+-- name: unread_messages
+-- Messages that no run of their agent has been given yet, oldest first.
+SELECT {message} FROM messages LEFT JOIN deliveries ON deliveries.message_key = messages.key
+  WHERE messages.agent_key = :agent_key AND deliveries.message_key IS NULL
+  ORDER BY messages.key LIMIT :n;
+
+-- name: deliver_message
+-- A run is given a message; it is given once.
+INSERT INTO deliveries (message_key, run_id, at) VALUES (:message_key, :run_id, :now)
+  ON CONFLICT (message_key) DO NOTHING;
+
+-- name: frozen
+-- Who has frozen the store, if somebody has.
+SELECT actor, reason, at FROM switches WHERE name = 'frozen';
+
+-- name: freeze
+-- Nothing starts any more; freezing again changes nothing.
+INSERT INTO switches (name, actor, reason, at) VALUES ('frozen', :actor, :reason, :now)
+  ON CONFLICT (name) DO NOTHING;
+
+-- name: thaw
+-- Runs may start again.
+DELETE FROM switches WHERE name = 'frozen';
 
 -- name: insert_message
 -- A message; a terminated agent gets none.

@@ -1,0 +1,86 @@
+"""What is known of those who must not act any more, and what follows when one of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from truegreen.contract import checked
+from truegreen.facts import SYSTEM, Actor
+from truegreen.model import EventLevel, Note, Severity
+from truegreen.record.ids import new_id
+from truegreen.record.ledger.desk import Desk, Entry
+from truegreen.record.ledger.inputs import REASON_LIMIT
+from truegreen.record.store import Tx
+
+ZOMBIE = "zombie"
+TRIPPED = "zombie_tripped"
+"""The meter of every trip, by its kind."""
+KINDS = ("commit", "push", "hook", "gateway", "guard", "credential", "door")
+
+
+class Holder(NamedTuple):
+    """Who holds a conversation, and the run and task that it was at last."""
+
+    agent: str
+    terminated: bool
+    run: str
+    task: str
+
+
+class Fenced(NamedTuple):
+    """Names that may not act any more."""
+
+    agents: tuple[str, ...]
+    sessions: tuple[str, ...]
+    runs: tuple[str, ...]
+
+
+class Tripwires(Desk):
+    """The dead, and whether they stay so."""
+
+    def fenced(self, since: int = 0) -> Fenced:
+        """Agents that were terminated since an instant, with their conversations and runs."""
+        with self._store.snapshot() as tx:
+            agents = tx.all("fenced_agents", at=since)
+            runs = tx.all("fenced_runs", at=since)
+        sessions = tuple(session for _, session in agents if session)
+        return Fenced(tuple(row[0] for row in agents), sessions, tuple(row[0] for row in runs))
+
+    def holder(self, session: str) -> Holder | None:
+        """Whose conversation this is; nobody's that is known here."""
+        with self._store.snapshot() as tx:
+            row = tx.one("conversation", session=session)
+        if row is None:
+            return None
+        agent, status, run, task = row
+        return Holder(agent, status == "terminated", run or "", task or "")
+
+    def trip(self, run_id: str, *, kind: str, detail: str, actor: Actor = SYSTEM) -> None:
+        """Somebody acted for a run that is fenced off: a person has to know, now."""
+        self._may(actor, "supervise")
+        checked(kind, "kind", 100)
+
+        def act(tx: Tx) -> Callable[[], None]:
+            work = self._work(tx, "work_locked", run=run_id)
+            words = f"{kind} after the fence, by {run_id}: {detail}"[:REASON_LIMIT]
+            tx.run("count_call", name=TRIPPED, label=kind)
+            tx.run(
+                "open_inbox_item",
+                id=new_id("inb", tx.now),
+                cause=f"{ZOMBIE}:{work.task.id}",
+                cell=ZOMBIE,
+                severity=Severity.CRITICAL,
+                task_key=work.task.key,
+                run_key=work.run.key,
+                title=work.task.title,
+                reason=words,
+                next=f"truegreen terminate {work.task.id}",
+                now=tx.now,
+            )
+            data = {"tripped": kind, "detail": detail[:REASON_LIMIT]}
+            entry = Entry(actor, words, run=run_id, data=data, level=EventLevel.WARN)
+            self._note(tx, work.task, Note.INBOX, entry)
+            return lambda: None
+
+        self._do(act)

@@ -1,0 +1,310 @@
+"""Verbs about conversations that go on: wake-ups, messages that are read, children, the freeze.
+
+A wake-up is armed, made ready (its task is queued for its agent), and fired by the start of a run;
+each step looks at the fence in the transaction that takes it. Nothing else wakes anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from truegreen.contract import checked, read_contract
+from truegreen.errors import Frozen, InvalidInput, NotFound, NotRunning, Stale, Terminated
+from truegreen.facts import SYSTEM, Actor, AgentKind, Child, Ticket, WakeCause, WakeState
+from truegreen.model import AgentStatus, EventLevel, Move, Note, Role, TaskStatus
+from truegreen.record.ids import new_id
+from truegreen.record.ledger.agents import BODY_LIMIT, Agents, wakeable
+from truegreen.record.ledger.desk import Entry, Work
+from truegreen.record.ledger.inputs import typed
+from truegreen.record.ledger.reads import LONGEST_PAGE, bounded
+from truegreen.record.ledger.tasks import Tasks
+from truegreen.record.rows import Agent, Message, Task, Wake, read
+from truegreen.record.store import Row, Tx
+
+LONGEST_HOLD = 366 * 86400.0
+_WAKE_FIELDS = len(Wake.__struct_fields__)
+_RESUMED = {
+    TaskStatus.BLOCKED: Move.UNBLOCK,
+    TaskStatus.NEEDS_REVIEW: Move.RETRY,
+    TaskStatus.FAILED: Move.REOPEN,
+    TaskStatus.CANCELED: Move.REOPEN,
+}
+"""How a task that stands still goes on with the conversation that it was left in."""
+TITLE_ROOM = 100
+
+
+class Woken(NamedTuple):
+    """A wake-up, the agent that it is for, and the conversation that it goes on in."""
+
+    wake: Wake
+    agent: str
+    session: str
+
+
+class Freeze(NamedTuple):
+    """Who has frozen the store, why, and when."""
+
+    actor: str
+    reason: str
+    at: int
+
+
+class Wakes(Tasks, Agents):
+    """Agents as conversations that can be taken up again."""
+
+    def arm(
+        self,
+        agent_id: str,
+        body: str = "",
+        *,
+        actor: Actor,
+        cause: WakeCause = WakeCause.RESUME,
+        after_seconds: float = 0.0,
+    ) -> Wake:
+        """An agent is to be woken, now or later. A terminated one never is."""
+        self._may(actor, "wake")
+        self._said("", actor)
+        checked(body, "message", BODY_LIMIT)
+        if not 0 <= typed(after_seconds, float) <= LONGEST_HOLD:
+            raise InvalidInput("an agent can be woken within a year from now")
+
+        def act(tx: Tx) -> Callable[[], Wake]:
+            agent = self._agent(tx, agent_id)
+            self._own(tx, actor, "agent_in_tree", agent.key)
+            hit = self._arm(tx, agent, Entry(actor, body), WakeCause(cause), after_seconds)
+            return lambda: read(Wake, hit.row)
+
+        return self._witnessed("arm", actor, Ticket("", agent_id, 0, ""), act, {"agent": agent_id})
+
+    def due(self, *, limit: int = 100) -> list[Wake]:
+        """Wake-ups whose time has come and whose agent is at nothing else."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("wakes_due", now=tx.now, n=bounded(limit))
+        return [read(Wake, row) for row in rows]
+
+    def wakes(self, agent_id: str, *, after: int = 0, limit: int = LONGEST_PAGE) -> list[Wake]:
+        """An agent's wake-ups, oldest first."""
+        with self._store.snapshot() as tx:
+            row = tx.one("agent", id=agent_id)
+            if row is None:
+                raise NotFound(f"no agent {agent_id}")
+            rows = tx.all("wakes_of_agent", agent_key=row[0], after=after, n=bounded(limit))
+        return [read(Wake, each) for each in rows]
+
+    def wake(self, wake_id: str, *, actor: Actor = SYSTEM) -> Task:
+        """Queue the task that an agent is woken for; the start of its run uses the wake-up up.
+
+        The task that the agent left standing goes on. One that succeeded keeps its verdict: what
+        comes after it is a task of its own under the same terms, and is judged by itself.
+        """
+        self._may(actor, "supervise")
+
+        def act(tx: Tx) -> Callable[[], Task]:
+            # The task is held before its agent, as everywhere: nobody waits in a circle.
+            row = tx.one("wake", id=wake_id)
+            if row is None:
+                raise NotFound(f"no wake-up {wake_id}")
+            latest = tx.one("latest_run_of_agent", agent_key=read(Wake, row).agent_key)
+            wake = read(Wake, tx.one("wake_locked", id=wake_id) or row)
+            agent = self._by_key(tx, wake.agent_key)
+            self._check_due(tx, wake, agent)
+            if latest is None:
+                raise NotRunning(f"{agent.id} has not worked at any task yet")
+            task = self._resumed(tx, agent, wake, latest)
+            step = {"to_state": WakeState.READY, "task_key": task.key, "run_id": "", "why": ""}
+            tx.hit("write_wake", key=wake.key, state=WakeState.ARMED, now=tx.now, **step)
+            return lambda: task
+
+        return self._witnessed("wake", actor, Ticket("", wake_id, 0, ""), act, {"wake": wake_id})
+
+    def _check_due(self, tx: Tx, wake: Wake, agent: Agent) -> None:
+        wakeable(agent)
+        if wake.state is not WakeState.ARMED:
+            raise Stale(f"{wake.id} is {wake.state} already", stale="wake")
+        if agent.status is AgentStatus.IN_PROGRESS:
+            raise Stale(f"{agent.id} is at another run already", stale="agent")
+        if wake.due_at > tx.now:
+            raise Stale(f"{wake.id} is not due yet", stale="wake")
+        held = _freeze(tx)
+        if held:
+            message = f"frozen by {held.actor}: {held.reason}; to go on: truegreen thaw --reason …"
+            raise Frozen(message, allowed=("thaw",))
+
+    def _resumed(self, tx: Tx, agent: Agent, wake: Wake, latest: Row) -> Task:
+        work = self._split(latest)
+        task = work.task
+        if task.sealed_at is not None:
+            raise Terminated(f"{task.id} is sealed for ever (status: {task.status})")
+        entry = Entry(_speaker(wake), f"{agent.id} is woken: {wake.cause}")
+        if task.status is TaskStatus.QUEUED:
+            return task
+        if task.status is TaskStatus.SUCCEEDED or task.agent_key != agent.key:
+            return self._followed(tx, work, latest[len(Task.__struct_fields__)], wake, entry)
+        if task.status not in _RESUMED:
+            message = f"{task.id} is under way (status: {task.status}); wait until it is settled"
+            raise NotRunning(message, status=task.status)
+        return self._again(tx, task, _RESUMED[task.status], entry, None, 0)
+
+    def _followed(self, tx: Tx, work: Work, contract: str, wake: Wake, entry: Entry) -> Task:
+        """More work in a conversation whose task is done: another task under the same terms."""
+        terms = read_contract(contract)
+        line = " ".join(wake.body.split())[:TITLE_ROOM] or "goes on"
+        title = f"{terms.title[:TITLE_ROOM]} · {line}"
+        terms = replace(terms, title=title, goal=wake.body or terms.goal, depends_on=())
+        task_id, _ = self._open(tx, terms, entry, parent_key=work.task.key)
+        return self._task(tx, task_id)
+
+    def waking(self, task_id: str) -> Woken | None:
+        """The wake-up that a queued task is carried out for, if there is one."""
+        with self._store.snapshot() as tx:
+            task = tx.one("task", id=task_id)
+            row = tx.one("ready_wake", task_key=task[0]) if task else None
+        return Woken(read(Wake, row[:_WAKE_FIELDS]), row[-2], row[-1]) if row else None
+
+    def _by_key(self, tx: Tx, key: int) -> Agent:
+        row = tx.one("agent_by_key", key=key)
+        if row is None:
+            raise NotFound("no such agent")
+        return self._agent(tx, read(Agent, row).id)
+
+    # -- what is said and found inside of a conversation ----------------------------------------
+
+    def deliver(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> list[Message]:
+        """The messages that the agent of a live run has not been given yet; now it has."""
+        self._may(actor, "read")
+
+        def act(tx: Tx) -> Callable[[], list[Message]]:
+            work = self._held(tx, ticket, actor)
+            if work.run.exit_reason is not None or work.run.agent_key is None:
+                return list
+            key = work.run.agent_key
+            rows = tx.all("unread_messages", agent_key=key, n=LONGEST_PAGE)
+            found = [read(Message, row) for row in rows]
+            for message in found:
+                tx.run("deliver_message", message_key=message.key, run_id=ticket.run, now=tx.now)
+            if found:
+                data = {"delivered": [message.id for message in found]}
+                self._note(tx, work.task, Note.MESSAGE, Entry(actor, run=ticket.run, data=data))
+            return lambda: found
+
+        return self._witnessed("deliver", actor, ticket, act, None)
+
+    def converse(
+        self,
+        ticket: Ticket,
+        *,
+        session: str = "",
+        children: Iterable[Child] = (),
+        actor: Actor = SYSTEM,
+    ) -> list[Agent]:
+        """What a run's stream shows of its conversation: its name, and what lives inside of it.
+
+        Says the children as the record has them: one of a terminated parent is terminated.
+        """
+        self._may(actor, "supervise")
+        checked(session, "session", 500)
+        found = list(children)
+
+        def act(tx: Tx) -> Callable[[], list[Agent]]:
+            run = self._work(tx, "work_locked", run=ticket.run).run
+            if run.agent_key is None:
+                return list
+            parent = self._by_key(tx, run.agent_key)
+            dead = parent.status is AgentStatus.TERMINATED
+            if session and parent.session != session and not dead:
+                known = tx.one("terminated_session", session=session)
+                if known:
+                    message = f"session {session} is that of {known[0]}, which is terminated"
+                    raise Terminated(message, agent=known[0])
+                tx.hit(
+                    "write_agent",
+                    key=parent.key,
+                    to_status=parent.status,
+                    session=session,
+                    now=tx.now,
+                )
+            kept = [self._child(tx, parent, child) for child in found]
+            return lambda: kept
+
+        return self._witnessed("converse", actor, ticket, act, {"session": session})
+
+    def _child(self, tx: Tx, parent: Agent, child: Child) -> Agent:
+        if child.kind is AgentKind.AGENT or not child.session:
+            raise InvalidInput("what lives inside of a conversation has a kind and a name")
+        checked(child.session, "session", 500)
+        given = {"parent_key": parent.key, "kind": child.kind, "session": child.session}
+        row = tx.one("agent_inside", **given)
+        status = AgentStatus.COMPLETED if child.over else AgentStatus.IN_PROGRESS
+        if row:
+            known = read(Agent, row)
+            if known.status in (status, AgentStatus.TERMINATED):
+                return known
+            tx.hit("write_agent", key=known.key, to_status=status, session=None, now=tx.now)
+            return replace(known, status=status)
+        dead = parent.status is AgentStatus.TERMINATED
+        agent_id = new_id("agt", tx.now)
+        tx.hit(
+            "insert_agent",
+            **given,
+            id=agent_id,
+            name=checked(child.name or child.kind, "name", 200),
+            definition=parent.definition,
+            registered_by=str(SYSTEM),
+            status=AgentStatus.TERMINATED if dead else status,
+            terminated_at=tx.now if dead else None,
+            now=tx.now,
+        )
+        data = {"registered": agent_id, "parent": parent.id, "kind": child.kind, "terminated": dead}
+        self._house_note(tx, Note.AGENT, Entry(SYSTEM, data=data))
+        return self._agent(tx, agent_id)
+
+    # -- the switch -----------------------------------------------------------------------------
+
+    def freeze(self, *, actor: Actor, reason: str) -> Freeze:
+        """Nothing starts any more, in the whole store, until somebody thaws it."""
+        self._may(actor, "switch")
+        entry = Entry(actor, self._needed(reason, actor), level=EventLevel.WARN)
+
+        def act(tx: Tx) -> Callable[[], Freeze]:
+            held = _freeze(tx)
+            if held:
+                return lambda: held
+            tx.run("freeze", actor=str(actor), reason=entry.reason, now=tx.now)
+            self._house_note(tx, Note.AGENT, entry._replace(data={"switch": "freeze"}))
+            made = Freeze(str(actor), entry.reason, tx.now)
+            return lambda: made
+
+        return self._do(act)
+
+    def thaw(self, *, actor: Actor, reason: str) -> Freeze | None:
+        """Runs may start again; says who had frozen it, if somebody had."""
+        self._may(actor, "switch")
+        entry = Entry(actor, self._needed(reason, actor), level=EventLevel.WARN)
+
+        def act(tx: Tx) -> Callable[[], Freeze | None]:
+            held = _freeze(tx)
+            if held:
+                tx.run("thaw")
+                self._house_note(tx, Note.AGENT, entry._replace(data={"switch": "thaw"}))
+            return lambda: held
+
+        return self._do(act)
+
+    def frozen(self) -> Freeze | None:
+        """Who has frozen the store, if somebody has."""
+        with self._store.snapshot() as tx:
+            return _freeze(tx)
+
+
+def _freeze(tx: Tx) -> Freeze | None:
+    row = tx.one("frozen")
+    return Freeze(*row) if row else None
+
+
+def _speaker(wake: Wake) -> Actor:
+    """Whoever armed a wake-up answers for what it does to a task."""
+    role, _, name = wake.armed_by.partition(":")
+    return Actor(Role(role), name)
