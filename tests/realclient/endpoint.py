@@ -3,6 +3,9 @@
 The real clients can't tell it from a provider. A request that offers tools takes the script's next
 step; one without (titles, probes) gets a fixed answer and takes none. Every request is kept: how
 often the model was asked is the best witness of what a client did. It knows no client and no test.
+
+Whoever speaks in a conversation of its own, such as a subagent, can have a script of its own: it is
+known by a word in its first message. A step may depend on what was asked.
 """
 
 from __future__ import annotations
@@ -11,10 +14,10 @@ import json
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Json = dict[str, Any]
 
@@ -41,6 +44,9 @@ class Step:
     drop: bool = False  # the connection breaks in the middle of the answer
 
 
+Said: TypeAlias = "Step | Callable[[Json], Step]"
+
+
 class Asked(NamedTuple):
     """One request as it came."""
 
@@ -48,14 +54,22 @@ class Asked(NamedTuple):
     path: str
     body: Json
     step: int | None  # the step of the script that answered it
+    whose: str = ""  # the word that the script is known by; the main one has none
 
 
 class Endpoint:
     """The scripted model, served from a thread while the context lasts."""
 
-    def __init__(self, script: Sequence[Step]) -> None:
-        self.script = list(script)
+    def __init__(
+        self, script: Sequence[Said], others: Mapping[str, Sequence[Said]] | None = None
+    ) -> None:
+        """`others`: scripts for conversations that open with a certain word."""
+        self.scripts = {
+            "": list(script),
+            **{word: list(own) for word, own in (others or {}).items()},
+        }
         self.asked: list[Asked] = []
+        self.heads: list[str] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -77,9 +91,17 @@ class Endpoint:
             if not body.get("tools"):
                 self.asked.append(Asked(method, path, body, None))
                 return Step("fine")
-            index = min(len(self.turns), len(self.script) - 1)
-            self.asked.append(Asked(method, path, body, index))
-            return self.script[index]
+            first = json.dumps(_first_message(body))
+            whose = next((word for word in self.scripts if word and word in first), "")
+            script = self.scripts[whose]
+            index = min(len(self.turns_of(whose)), len(script) - 1)
+            self.asked.append(Asked(method, path, body, index, whose))
+        step = script[index]
+        return step(body) if callable(step) else step
+
+    def turns_of(self, whose: str) -> list[Asked]:
+        """Those that one script answered."""
+        return [asked for asked in self.turns if asked.whose == whose]
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -90,6 +112,12 @@ class Endpoint:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def _first_message(body: Json) -> Any:
+    """What opens the conversation, in the provider's own form."""
+    turns = body.get("messages") or body.get("contents") or body.get("input") or [{}]
+    return turns[0]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -119,6 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(404, b"{}")
             return
         endpoint: Endpoint = self.server.endpoint  # type: ignore[attr-defined] # set by Endpoint
+        endpoint.heads.append(str(self.headers))
         step = endpoint.take(self.command, self.path, body)
         if step.wait_s:
             endpoint.closing.wait(step.wait_s)

@@ -323,6 +323,29 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ]
 
 
+@attack(
+    "runs_started", "the store is frozen: nothing starts until somebody thaws it (truegreen thaw)"
+)
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    task = opened(ledger)
+    like = run_of(ledger, brought(ledger, S.CANCELED)[1])
+    fence = task.fence + 1
+    step = {"status": "'running'", "fence": fence, "revision": "revision + 1", "attempt": 1}
+    fresh = {"key": 1000, "id": "'run_raw'", "task_key": task.key, "attempt": 1, "fence": fence}
+    live = {
+        "status": "'starting'",
+        **dict.fromkeys(("exit_reason", "exit_detail", "ended_by", "ended_at", "cell"), "NULL"),
+    }
+    return [
+        [
+            "INSERT INTO switches (name, actor, reason, at) VALUES ('frozen', 'x', 'y', 1)",
+            event(task, "start", ("queued", "running"), fence=fence),
+            written(task, **step),
+            raw.copied("runs", like.key, **fresh, **live),
+        ]
+    ]
+
+
 @attack("runs_kept", "the identity of a run is frozen")
 def _(ledger: Ledger, raw: Raw) -> Variants:
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
@@ -398,7 +421,10 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 def _(ledger: Ledger, raw: Raw) -> Variants:
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
     ledger.terminate_agent(agent.id, actor=OPERATOR)
-    return [[f"UPDATE agents SET terminated_at = terminated_at + 1 WHERE key = {agent.key}"]]
+    return [
+        [f"UPDATE agents SET terminated_at = terminated_at + 1 WHERE key = {agent.key}"],
+        [f"UPDATE agents SET session = 'free' WHERE key = {agent.key}"],
+    ]
 
 
 @attack("agents_kept", "no edge leads between these statuses of an agent")
@@ -423,6 +449,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "parent_key": str(agent.key),
         "registered_by": "'operator:eve'",
         "created_at": "created_at + 1",
+        "kind": "'subagent'",
     }
     return [[f"UPDATE agents SET {n} = {v} WHERE key = {agent.key}"] for n, v in frozen.items()]
 
@@ -482,8 +509,8 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 # -- what is kept -------------------------------------------------------------------------------
 
-KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges")
-APPENDED = ("events", "claims", "findings")
+KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes")
+APPENDED = ("events", "claims", "findings", "deliveries")
 
 
 def populated(ledger: Ledger) -> None:
@@ -491,7 +518,9 @@ def populated(ledger: Ledger) -> None:
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
     ledger.send(agent.id, "hello", actor=LEAD, key=f"message to {agent.id}")
     ledger.mint_token(Role.VIEWER, f"for {agent.id}", actor=OPERATOR)
-    ticket = started(ledger, mode=Mode.AUTONOMOUS)
+    ledger.arm(agent.id, "go on", actor=OPERATOR, after_seconds=60)
+    ticket = started(ledger, mode=Mode.AUTONOMOUS, agent_id=agent.id)
+    ledger.deliver(ticket)
     ledger.charge(ticket, "reentries", limit=5)
     declared(ledger, ticket)
     judged(ledger, ticket, Outcome.INCONCLUSIVE)
@@ -516,6 +545,7 @@ _LIES = {
     "events": "reason = 'a lie'",
     "claims": "kind = 'noop'",
     "findings": "outcome = 'passed'",
+    "deliveries": "run_id = 'run_raw'",
 }
 for _table, _lie in _LIES.items():
     attack(f"{_table}_no_update", f"{_table} are kept: update is refused")(
@@ -605,7 +635,6 @@ def _replacing(table: str, *others: dict[str, object]) -> Callable[[Ledger, Raw]
 _ELSE: dict[str, tuple[dict[str, object], ...]] = {
     "claims": ({"key": 1000},),
     "findings": ({"key": 1000},),
-    "agents": ({"key": 1000},),
     "messages": ({"key": 1000}, {"key": 1000, "id": "'msg_raw'"}),
     "tokens": ({"key": 1000}, {"key": 1000, "id": "'tok_raw'"}),
 }

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.record.lives import OPERATOR, brought, ended, opened, started
-from tests.record.raw_attacks import APPENDED, ATTACKS, KEPT, new_task, populated, run_of
+from tests.record.raw_attacks import APPENDED, KEPT, new_task, populated, run_of
+from tests.record.raw_conversations import ATTACKS
 from tests.record.raw_sql import Raw, RawRefused, event, fitting, raw_sql, written
 from truegreen.errors import Refused, Stale
 from truegreen.model import (

@@ -280,6 +280,7 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0001 record",
         "applied 0002 stop",
         "applied 0003 judgement",
+        "applied 0004 doors",
     ]
     migrate.verify(store)
     store.close()

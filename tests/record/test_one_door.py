@@ -35,8 +35,11 @@ WRITERS = {
     "events": {"insert_event"},
     "claims": {"insert_claim"},
     "findings": {"insert_finding"},
-    "agents": {"insert_agent", "write_agent", "terminate_agent"},
-    "tokens": {"insert_token", "revoke_token", "revoke_tokens_of_task", "revoke_tokens_of_agent"},
+    "agents": {"insert_agent", "write_agent", "terminate_agent", "terminate_agents"},
+    "tokens": {
+        *("insert_token", "revoke_token", "revoke_tokens_of_task", "revoke_tokens_of_agent"),
+        "revoke_tokens_of_the_dead",
+    },
 }
 SQL_ROOMS = {
     "record/guards.py",  # the rules and effects of the triggers

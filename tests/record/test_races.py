@@ -118,7 +118,8 @@ def bare(store_url: str, tmp_path: Any) -> Iterator[Store]:
     if store.dialect == "sqlite":
         store.script([text for step in migrations("sqlite") for text in step.statements])
     else:
-        store.script(["ALTER TABLE tasks DISABLE TRIGGER ALL"])
+        tables = ("tasks", "agents", "messages", "wakes")
+        store.script([f"ALTER TABLE {table} DISABLE TRIGGER ALL" for table in tables])
     yield store
     store.close()
 

@@ -13,6 +13,7 @@ import pytest
 from tests.record.lives import brought, ended, judged, opened, started
 from tests.record.raw_sql import Raw, raw_sql
 from truegreen import model
+from truegreen.facts import AgentKind, WakeCause, WakeState
 from truegreen.model import (
     DETAILS,
     AgentStatus,
@@ -77,12 +78,19 @@ ENUMS: dict[tuple[str, str], set[str]] = {
     ("inbox", "state"): set(InboxState),
     ("tokens", "role"): set(Role),
 }
+LATER: dict[tuple[str, str], type[StrEnum]] = {
+    ("agents", "kind"): AgentKind,
+    ("wakes", "cause"): WakeCause,
+    ("wakes", "state"): WakeState,
+}
+"""Columns of later migrations, whose words are written out as they were then."""
 PUBLIC = {
     "tasks": "status exit_reason exit_detail rescued sealed_at",
     "runs": "status exit_reason exit_detail verdict",
     "findings": "outcome",
     "claims": "kind",
-    "agents": "status",
+    "agents": "status kind",
+    "wakes": "state cause",
     "messages": "body",
     "inbox": "reason",
     "events": "actor",
@@ -122,6 +130,16 @@ def test_the_words_in_the_database_are_those_of_the_enums(raw: Raw):
     assert found == {place: {str(word) for word in words} for place, words in ENUMS.items()}
 
 
+def test_the_words_of_later_columns_are_those_of_the_enums(raw: Raw):
+    for (table, column), enum in LATER.items():
+        if raw.dialect == "sqlite":
+            (text,) = raw.do(f"SELECT sql FROM sqlite_master WHERE name = '{table}'")[0]
+            (listed,) = re.findall(rf"CHECK \({column} IN \(([^)]*)\)\)", text)
+        else:
+            listed = checks(raw, table, column)
+        assert quoted(listed) - {"text"} == set(enum), (table, column)
+
+
 @pytest.mark.parametrize("table", ["tasks", "runs"])
 def test_the_pairs_in_the_database_are_those_of_the_model(raw: Raw, table: str):
     if raw.dialect == "sqlite":
@@ -154,6 +172,12 @@ def test_every_column_that_holds_an_enum_is_on_the_list(raw: Raw):
             assert column[1] == column[2], "a CHECK looks at another column than its own"
             listed.add((table, column[1]))
     assert listed == set(ENUMS)
+    later = "".join(
+        each.read_text()
+        for each in (Path(SQL_DIR) / "migrations").glob("*.sql")
+        if not each.name.startswith("0001")
+    )
+    assert set(re.findall(r"CHECK \((\w+) IN \('", later)) == {column for _, column in LATER}
     assert all(
         {str(word) for word in ENUMS[place]} in words or place[1] == "event" for place in listed
     )
@@ -423,7 +447,8 @@ def test_every_query_is_understood_by_postgres(postgres_url: str):
             numbered = text
             for number, each in enumerate(names, 1):
                 numbered = numbered.replace(f"%({each})s", f"${number}")
-            said = raw.tried(f"PREPARE q AS {numbered}", "DEALLOCATE q")
+            prepared = (f"PREPARE q AS {numbered}", "DEALLOCATE q")
+            said = raw.tried(*([numbered] if numbered.startswith("LOCK ") else prepared))
             if said:
                 not_understood[name] = said
     store.close()

@@ -179,6 +179,13 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
         lambda g, a, _: g.register_agent("x", "y", actor=a, parent=T),
     ),
     "send": ({AGENT, LEAD_, OPER, SYS}, lambda g, a, _: g.send(T, "hi", actor=a)),
+    "arm": ({LEAD_, OPER, SYS}, lambda g, a, _: g.arm(T, actor=a)),
+    "wake": ({SYS}, lambda g, a, _: g.wake(T, actor=a)),
+    "deliver": ({AGENT, SYS}, lambda g, a, t: g.deliver(t, actor=a)),
+    "converse": ({SYS}, lambda g, a, t: g.converse(t, session="x", actor=a)),
+    "trip": ({SYS}, lambda g, a, t: g.trip(t.run, kind="push", detail="x", actor=a)),
+    "freeze": ({OPER}, lambda g, a, _: g.freeze(actor=a, reason="")),
+    "thaw": ({OPER}, lambda g, a, _: g.thaw(actor=a, reason="")),
     "mint_token": (
         {OPER, SYS},
         lambda g, a, t: g.mint_token(Role.AGENT, "x", actor=a, ticket=t),

@@ -20,7 +20,7 @@ from truegreen.contract.file import (
     make_contract,
     read_toml,
 )
-from truegreen.contract.judges import Evaluator, Gateway, Price, Qa, QaTerms, Unsure
+from truegreen.contract.judges import Evaluator, Gateway, ModelPrice, Price, Qa, QaTerms, Unsure
 from truegreen.contract.reading import (
     Duration,
     canonical,
@@ -69,6 +69,7 @@ __all__ = [
     "Gateway",
     "Home",
     "Isolation",
+    "ModelPrice",
     "Notify",
     "Overlap",
     "Price",

@@ -66,6 +66,7 @@ class Doer(Strict, frozen=True, kw_only=True):
             if not re.fullmatch(HOST, host):
                 problem = f'expected a host such as "github.com", not "{host}"'
                 raise refusal(f"credentials[{n}]", problem)
+        force_setattr(self, "credentials", tuple(sorted(set(self.credentials))))
         force_setattr(self, "connectors", checked_names(self.connectors, "connectors"))
 
 

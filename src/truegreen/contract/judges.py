@@ -60,6 +60,20 @@ class Price(Strict, frozen=True, kw_only=True):
             force_setattr(self, what, float(getattr(self, what)))
 
 
+class ModelPrice(Price, frozen=True, kw_only=True):
+    """The same for an agent's model; what its cache holds may cost less, and to store it more."""
+
+    cache_read: Annotated[float, PRICE] | None = None
+    cache_write: Annotated[float, PRICE] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what in ("cache_read", "cache_write"):
+            if getattr(self, what) is not None:
+                checked_number(getattr(self, what), what, PRICE)
+                force_setattr(self, what, float(getattr(self, what)))
+
+
 class Gateway(Strict, frozen=True, kw_only=True):
     """Whether an agent thinks through truegreen's own door, and what a model's tokens cost there.
 
@@ -67,7 +81,7 @@ class Gateway(Strict, frozen=True, kw_only=True):
     """
 
     enabled: bool = False
-    prices: dict[str, Price] = field(default_factory=dict)
+    prices: dict[str, ModelPrice] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.prices:

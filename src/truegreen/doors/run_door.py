@@ -2,12 +2,13 @@
 
 Each request carries the run's token; the ledger knows it again and looks at the fence. Waiting for
 a person happens here, so that the agent's program just blocks. What can't be read, asked or looked
-at is not approved.
+at is not approved. Hooks, guarded commands and git come through the same door, with frames.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import threading
 import time
@@ -16,13 +17,19 @@ from contextlib import suppress
 from typing import Any
 
 from truegreen.contract import Duration
+from truegreen.doors.actions import Action
+from truegreen.doors.frame import Answer, Frame, is_frame, receive_frame
+from truegreen.doors.hooking import Behind, Gone, Hooking, refused
+from truegreen.doors.lending import lent
 from truegreen.doors.line import Line, listen, receive, send
 from truegreen.errors import (
     AlreadyDeclared,
     Forbidden,
     InvalidInput,
     NotRunning,
+    Terminated,
     TruegreenError,
+    Unauthenticated,
     Unavailable,
 )
 from truegreen.facts import SYSTEM, Actor, Claim, Statement, Ticket
@@ -32,12 +39,14 @@ from truegreen.record.ledger.approvals import CHANGED
 from truegreen.record.ledger.leases import Standing
 from truegreen.record.rows import Task
 
+REFUSED = 2
 _LOOK_SECONDS = 0.25
 _REQUEST_SECONDS = 10.0
 _LAST_SECONDS = 10.0
 """How long an agent that may not go on is kept from acting on the answer; it dies meanwhile."""
-_AT_ONCE = 16
+_AT_ONCE = 64
 _SHOWN = 1000
+_NOTHING = Behind()
 
 
 class RunDoor:
@@ -57,6 +66,7 @@ class RunDoor:
         digest: Callable[[], str],
         tell: Callable[[str], None] = lambda _: None,
         last_seconds: float = _LAST_SECONDS,
+        behind: Behind = _NOTHING,
     ) -> None:
         self._ledger = ledger
         self._ticket = ticket
@@ -65,6 +75,8 @@ class RunDoor:
         self._digest = digest
         self._tell = tell
         self._last_seconds = last_seconds
+        self._behind = behind
+        self.hooking = Hooking(ledger, behind, approved=self._allowed, at_stop=self._at_stop)
         self._looking = threading.Lock()
         self._closed = threading.Event()
         self._seats = threading.BoundedSemaphore(_AT_ONCE)
@@ -100,7 +112,10 @@ class RunDoor:
         try:
             with line:
                 line.settimeout(_REQUEST_SECONDS)
-                send(line, self._answer_to(line))
+                if is_frame(line):
+                    line.sendall(self._answer_frame(line).encode())
+                else:
+                    send(line, self._answer_to(line))
         except OSError:
             return  # the asker is gone; what it did is in the record
         finally:
@@ -109,9 +124,7 @@ class RunDoor:
     def _answer_to(self, line: socket.socket) -> Line:
         try:
             question = receive(line)
-            actor = self._ledger.authenticate(str(question.pop("token", "")))
-            if (actor.run, actor.fence) != (self._ticket.run, self._ticket.fence):
-                raise Forbidden(f"{actor} is not the agent of {self._ticket.run}")
+            actor = self._known(str(question.pop("token", "")))
             verb = question.pop("verb", "")
             verbs: dict[Any, Callable[[Actor, Line], Line]] = {
                 "declare": self._declare,
@@ -126,6 +139,55 @@ class RunDoor:
         except (TypeError, ValueError) as error:
             return InvalidInput(f"the request can't be read: {error}").document()
 
+    def _known(self, token: str) -> Actor:
+        actor = self._ledger.authenticate(token)
+        if (actor.run, actor.fence) != (self._ticket.run, self._ticket.fence):
+            raise Forbidden(f"{actor} is not the agent of {self._ticket.run}")
+        return actor
+
+    def _answer_frame(self, line: socket.socket) -> Answer:
+        frame = None
+        try:
+            frame = receive_frame(line)
+            actor = self._known(frame.token)
+            if frame.verb == "hook":
+                return self.hooking.answer(actor, frame, lambda: _is_gone(line))
+            if frame.verb == "guard":
+                return self._guard(actor, frame)
+            if frame.verb == "credential":
+                return lent(self._behind.lend, self._behind.hosts, frame.payload)
+            raise InvalidInput(f"no verb {frame.verb!r} at this door")
+        except TruegreenError as error:
+            if frame and frame.verb == "hook":
+                return refused(frame, error)
+            if frame and isinstance(error, (Terminated, Unauthenticated)):
+                self._trip(frame.verb, str(error))
+            out = "quit=1\n" if frame and frame.verb == "credential" else ""
+            return Answer(REFUSED if not out else 0, out, f"truegreen: {error.code}: {error}\n")
+
+    def _guard(self, actor: Actor, frame: Frame) -> Answer:
+        words = [word.decode("utf-8", "replace") for word in frame.payload.split(b"\0")]
+        action = Action("Bash", shlex.join(words), True)
+        if self.hooking.allowed(actor, action):
+            return Answer()
+        return Answer(REFUSED, "", f"truegreen: not approved: {action}\n")
+
+    def _allowed(self, actor: Actor, action: str) -> bool:
+        """As a checkpoint: who may not go on is kept here until it is ended."""
+        approved = self._approved(actor, action)
+        if not approved:
+            self._closed.wait(self._last_seconds)
+        return approved
+
+    def _at_stop(self, gone: Gone) -> str:
+        """One look at the work at a time; none when the run is over."""
+        with self._looking:
+            return "" if self._closed.is_set() else self._behind.at_stop(gone)
+
+    def _trip(self, kind: str, detail: str) -> None:
+        with suppress(TruegreenError):  # the asker is refused anyway
+            self._ledger.trip(self._ticket.run, kind=kind, detail=detail)
+
     def _declare(self, actor: Actor, question: Line) -> Line:
         claim = _claim(question)
         try:
@@ -139,9 +201,7 @@ class RunDoor:
         return {**self._said(task), "claim": claim.kind}
 
     def _checkpoint(self, actor: Actor, question: Line) -> Line:
-        approved = self._approved(actor, str(question.get("action", "")))
-        if not approved:
-            self._closed.wait(self._last_seconds)
+        approved = self._allowed(actor, str(question.get("action", "")))
         return {**self._said(self._ledger.task(self._ticket.task)), "approved": approved}
 
     def _approved(self, actor: Actor, action: str) -> bool:
@@ -202,6 +262,16 @@ class RunDoor:
             "task_status": task.status,
             "title": task.title,
         }
+
+
+def _is_gone(line: socket.socket) -> bool:
+    """Whether whoever asked has left: an asker sends nothing behind its question."""
+    try:
+        return line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _claim(question: Line) -> Claim:

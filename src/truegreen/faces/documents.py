@@ -335,6 +335,7 @@ def agent_document(agent: Agent) -> Document:
     """A conversation that outlives its runs."""
     return {
         "id": agent.id,
+        "kind": agent.kind,
         "name": agent.name,
         "status": agent.status,
         "definition": agent.definition,

@@ -270,6 +270,12 @@ _RUNS = (
                 "NEW.status <> 'missed' AND EXISTS (SELECT 1 FROM switches WHERE name = 'frozen')",
                 "the store is frozen: nothing starts until somebody thaws it (truegreen thaw)",
             ),
+            Rule(
+                "stale",
+                "EXISTS (SELECT 1 FROM wakes w WHERE w.task_key = NEW.task_key"
+                " AND w.state = 'ready' AND w.agent_key IS DISTINCT FROM NEW.agent_key)",
+                "the task is queued to wake another agent",
+            ),
         ),
     ),
     Guard(

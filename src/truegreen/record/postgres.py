@@ -40,6 +40,10 @@ _FRAGMENTS = {
     "lock": "FOR UPDATE",
     "lock_tasks": "FOR UPDATE OF tasks",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
+    "starts_held": "LOCK TABLE runs IN SHARE MODE",
+    "needed": (
+        "jsonb_array_elements_text(tasks.contract::jsonb -> 'depends_on') AS needed (value)"
+    ),
     "next_task_key": "SELECT nextval(pg_get_serial_sequence('tasks', 'key'))",
     "matches": (
         f"to_tsvector('simple', {WORDS['postgres']['words_of_task']})"

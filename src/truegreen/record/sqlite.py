@@ -52,6 +52,8 @@ _FRAGMENTS = {
     "lock": "",
     "lock_tasks": "",
     "skip_locked": "",
+    "starts_held": "SELECT 1",
+    "needed": "json_each(tasks.contract, '$.depends_on') AS needed",
     "next_task_key": "SELECT COALESCE(MAX(key), 0) + 1 FROM tasks",
     "matches": "tasks.key IN (SELECT rowid FROM task_words WHERE task_words MATCH :search)",
     "feed_after": "events.key > :after_key AND :after_xact >= 0",

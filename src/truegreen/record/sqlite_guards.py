@@ -19,9 +19,14 @@ _SAME: dict[str, tuple[str, ...]] = {
     ),
     "claims": ("run_key = NEW.run_key",),
     "findings": ("id = NEW.id",),
-    "agents": ("id = NEW.id",),
+    "agents": (
+        "id = NEW.id",
+        "parent_key = NEW.parent_key AND kind = NEW.kind AND session = NEW.session"
+        " AND kind <> 'agent'",
+    ),
     "messages": ("id = NEW.id", "idempotency_key = NEW.idempotency_key"),
     "tokens": ("id = NEW.id", "digest = NEW.digest"),
+    "wakes": ("id = NEW.id",),
 }
 """Which rows a new one could push out, each by its own index."""
 
@@ -30,6 +35,17 @@ def _in_the_way(table: str, same: tuple[str, ...]) -> str:
     rows = (f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in ("key = NEW.key", *same))
     return " OR ".join(rows)
 
+
+_PUSHING = {
+    "agents": (
+        "kind <> 'agent' AND parent_key = NEW.parent_key AND kind = NEW.kind"
+        " AND session = NEW.session AND key <> NEW.key"
+    ),
+    "wakes": (
+        "state = 'ready' AND NEW.state = 'ready' AND task_key = NEW.task_key AND key <> NEW.key"
+    ),
+}
+"""Which rows a changed one could push out: what its new values hold already."""
 
 IRREPLACEABLE: tuple[Guard, ...] = tuple(
     Guard(
@@ -45,8 +61,23 @@ IRREPLACEABLE: tuple[Guard, ...] = tuple(
         ),
     )
     for table, same in _SAME.items()
+) + tuple(
+    Guard(
+        f"{table}_no_push",
+        table,
+        "BEFORE UPDATE",
+        (
+            Rule(
+                "stale",
+                f"EXISTS (SELECT 1 FROM {table} WHERE {taken})",
+                f"{table} are kept: one pushes no other out",
+            ),
+        ),
+    )
+    for table, taken in _PUSHING.items()
 )
-"""SQLite's INSERT OR REPLACE deletes what is in its way without asking the triggers on DELETE."""
+"""SQLite's OR REPLACE, of INSERT and of UPDATE, deletes what is in its way without asking the
+triggers on DELETE."""
 
 SEARCH = Guard(
     "tasks_searched",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import msgspec
 
 from truegreen.contract import Contract, read_contract
-from truegreen.errors import NotRunning, TruegreenError
+from truegreen.doors.marks import put_back
+from truegreen.errors import NotRunning, TruegreenError, Unavailable
 from truegreen.facts import SYSTEM, Ticket
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger, Start
@@ -30,7 +31,11 @@ from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
 from truegreen.supervisor.reach import safe_path
 from truegreen.supervisor.recovery import break_off, failure, tidy
+from truegreen.supervisor.roster import going_on
+from truegreen.supervisor.tripwire import alarms
 from truegreen.supervisor.watch import Watch
+from truegreen.work.agents.sealing import KEPT_FACT
+from truegreen.work.exits import STOP
 
 __all__ = ["Place", "Supervisor", "Watch"]
 
@@ -46,17 +51,32 @@ class Supervisor:
         self._place = place
         self._watch = watch or Watch()
         self._pulse: Pulse | None = None
+        self._word = STOP
         self.stopped = False
 
-    def stop(self, *, at_once: bool = False) -> None:
-        """End what is under way: gracefully, or at once. Safe in a signal handler."""
-        self.stopped = True
+    def stop(self, *, at_once: bool = False, word: str = STOP) -> None:
+        """End what is under way: gracefully, or at once. Safe in a signal handler.
+
+        A task whose run was stopped is called off; any other word only breaks the attempt off.
+        """
+        self.stopped, self._word = True, word
         if self._pulse:
-            self._pulse.ask(at_once=at_once)
+            self._pulse.ask(at_once=at_once, word=word)
 
     def carry(self, task_id: str) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off."""
+        try:
+            return self._carry(task_id)
+        finally:
+            with suppress(Unavailable):  # then it stays reserved for a while, and nothing more
+                self._ledger.release(task_id, holder_name())
+
+    def _carry(self, task_id: str) -> Task:
+        self._ledger.reserve(task_id, holder_name(), take=True)
         tidy(self._place)
+        for alarm in alarms(self._ledger, self._place):
+            self._watch.warn(alarm)
+        put_back(self._ledger, self._place.state_dir)
         self._check_dependencies(task_id)
         self._ledger.expire_reviews()
         self._ledger.reconcile()
@@ -70,6 +90,7 @@ class Supervisor:
             raise NotRunning(message, status=task.status)
         while self._due(task):
             task = self.attempt(task_id)
+            self._ledger.reserve(task_id, holder_name(), take=True)
             if task.status is TaskStatus.PENDING_QA:
                 task = self._through_qa(task)
             if task.status is not TaskStatus.QUEUED:
@@ -122,13 +143,14 @@ class Supervisor:
         if dossier.task.qa_of_key is not None:
             return self._review(dossier, contract)
         try:
+            going = going_on(self._ledger, dossier, contract)
             prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
-        prepared = prepared._replace(touched=self._touched(dossier, prepared))
+        prepared = prepared._replace(touched=self._touched(dossier, prepared), going=going)
         for other in self._neighbours(prepared):
             self._watch.warn(f"{other} works in {prepared.ground.top} too: each is judged by both")
-        ticket = self._reserve(dossier, self._doer(contract, prepared), start_of(prepared))
+        ticket = self._engaged(dossier, contract, prepared)
 
         def work(pulse: Pulse) -> Task:
             rooms = (self._ledger, self._place, self._watch)
@@ -173,7 +195,7 @@ class Supervisor:
         with ExitStack() as stack:
             stack.callback(self._forget, self._pulse)
             if self.stopped:
-                self._pulse.ask()
+                self._pulse.ask(word=self._word)
             try:
                 return work(self._pulse)
             except (TruegreenError, OSError) as error:
@@ -193,13 +215,26 @@ class Supervisor:
         self._pulse = None
         pulse.close()
 
+    def _engaged(self, dossier: Dossier, contract: Contract, prepared: Prepared) -> Ticket:
+        """Start a run: by a new agent, or by the one whose conversation goes on."""
+        start, going = start_of(prepared), prepared.going
+        if going is None:
+            return self._reserve(dossier, self._doer(contract, prepared), start)
+        return self._ledger.start(
+            dossier.task.id, start._replace(agent=going.agent, wake=going.wake)
+        )
+
     def _reserve(self, dossier: Dossier, who: tuple[str, str], start: Start) -> Ticket:
         agent = self._ledger.register_agent(*who, actor=SYSTEM)
         return self._ledger.start(dossier.task.id, start._replace(agent=agent.id))
 
     def _misfit(self, dossier: Dossier, error: TruegreenError | OSError) -> Task:
         """What can't even be prepared fails once, with its reason."""
-        ticket = self._ledger.start(dossier.task.id, Start(holder_name(), LEASE_SECONDS))
+        start = Start(holder_name(), LEASE_SECONDS)
+        woken = self._ledger.waking(dossier.task.id)
+        if woken:
+            start = start._replace(agent=woken.agent, wake=woken.wake.id)
+        ticket = self._ledger.start(dossier.task.id, start)
         return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))
 
 
@@ -216,5 +251,6 @@ def start_of(prepared: Prepared) -> Start:
             FACT: msgspec.to_builtins(prepared.ground),
             **({FILES: digest_of(prepared.judge_files)} if prepared.judge_files else {}),
             **({UNSEEN: prepared.unseen} if prepared.unseen else {}),
+            **({KEPT_FACT: msgspec.to_builtins(prepared.kept)} if prepared.kept else {}),
         },
     )

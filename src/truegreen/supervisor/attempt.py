@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from truegreen.doors.hooking import Gone
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Exit, Finding
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
@@ -23,8 +24,10 @@ from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import examine, site_of
 from truegreen.supervisor.purse import ASKED, asked
 from truegreen.supervisor.reentry import Capped, Reentry
+from truegreen.supervisor.roster import opening
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
+from truegreen.supervisor.tripwire import note_start
 from truegreen.work import verify
 from truegreen.work.agents import Reading
 from truegreen.work.claims import Rejected, read_claim_file, statements_of
@@ -81,7 +84,9 @@ class Attempt:
         self._baseline = self._before()
         self._since = time.time_ns()
         prepared, worker = self._prepared, self._worker
-        with Doorway(self._errand, worker.files) as worker.doorway:
+        doorway = Doorway(self._errand, worker.files, worker.secret, self._at_stop)
+        note_start(worker.files.folder, self._ticket, prepared.ground)
+        with doorway as worker.doorway:
             last = self._worked()
         self._watch.phase("snapshot", "what the agent left")
         left = prepared.workspace.left(self._ticket.run, base=prepared.base)
@@ -104,22 +109,35 @@ class Attempt:
 
     def _worked(self) -> Stint:
         """The agent's stints: the first, and as many as it is sent back in for."""
-        prepared, contract = self._prepared, self._prepared.contract
-        argv = prepared.adapter.argv(
-            contract.command, goal=contract.goal, feedback=prepared.feedback
-        )
-        stint = self._worker.work(tuple(argv), prepared.feedback)
+        stint = self._begun()
         while message := self._reentry.message(
             stint, self._declared(), self._baseline, self._worker.usage
         ):
-            argv = prepared.adapter.resume(
-                contract.command,
-                contract.resume,
-                session=stint.reading.session or "",
-                message=message,
-            )
-            stint = self._worker.work(tuple(argv), message)
+            stint = self._resumed(stint.reading.session or "", message)
         return stint
+
+    def _begun(self) -> Stint:
+        """The first stint: of a new agent, or of one whose conversation goes on."""
+        prepared, contract = self._prepared, self._prepared.contract
+        if prepared.going:
+            unread = self._ledger.deliver(self._ticket)
+            message = opening(prepared.going, unread, prepared.feedback)
+            return self._resumed(prepared.going.session, message)
+        argv = prepared.adapter.argv(
+            contract.command, goal=contract.goal, feedback=prepared.feedback
+        )
+        return self._worker.work(tuple(argv), prepared.feedback)
+
+    def _resumed(self, session: str, message: str) -> Stint:
+        contract = self._prepared.contract
+        argv = self._prepared.adapter.resume(
+            contract.command, contract.resume, session=session, message=message
+        )
+        return self._worker.work(tuple(argv), message)
+
+    def _at_stop(self, gone: Gone) -> str:
+        """What the agent hears that wants to stop, by its client's hook."""
+        return self._reentry.at_stop(self._declared(), self._baseline, self._worker.usage, gone)
 
     def _examined(self, ran: Ran) -> Task:
         """What checks find, and what follows from it."""
@@ -187,6 +205,7 @@ class Attempt:
             session=last.reading.session,
             facts={
                 **log_facts(self._worker),
+                **self._worker.door_facts(),
                 **left_facts(prepared.workspace, left),
                 **({ASKED: asked(self._reentry.heard)} if self._reentry.heard else {}),
                 **({TOUCHED: last.touched} if prepared.judge_files else {}),

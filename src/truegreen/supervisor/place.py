@@ -15,6 +15,7 @@ from truegreen.facts import Ticket
 from truegreen.work.environment import agent_environment
 
 _OWNER = "owner"
+_INSIDE, _HOME = "agent", "home"
 _OWNER_CHARACTERS = 1000
 
 
@@ -71,10 +72,15 @@ class Place(NamedTuple):
     def make(self, ticket: Ticket) -> RunPlace:
         """The folders of a new run."""
         folder = self.run_dir(ticket.run)
-        inside = paths.join(folder, "agent")
+        inside = paths.join(folder, _INSIDE)
         os.makedirs(paths.join(folder, "gates"), mode=0o700, exist_ok=True)
         os.makedirs(inside, mode=0o700, exist_ok=True)
         return RunPlace(folder, inside)
+
+
+def private_home_of(state_dir: str, run: str) -> str:
+    """Where the home directory of a run is, if it has one of its own."""
+    return paths.join(state_dir, "runs", run, _INSIDE, _HOME)
 
 
 def owner_of(folder: str) -> str:
@@ -121,7 +127,7 @@ class RunPlace(NamedTuple):
 
     def private_home(self) -> str:
         """A home directory of the run's own."""
-        home = paths.join(self.inside, "home")
+        home = paths.join(self.inside, _HOME)
         os.makedirs(home, mode=0o700, exist_ok=True)
         return home
 

@@ -9,18 +9,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from truegreen.contract import Caps, Contract, Duration, Isolation
+from truegreen.contract import Caps, Contract, Duration, Home, Isolation
 from truegreen.facts import Exit, Finding, Usage
 from truegreen.record.ledger import Dossier
+from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.bribery import changed_since, own_files, unseen
 from truegreen.supervisor.examination import findings_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.purse import spent_on
+from truegreen.supervisor.roster import Going
 from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
 from truegreen.work.agents import Adapter, adapter_of
+from truegreen.work.agents.sealing import Kept, kept_at
 from truegreen.work.jail import choose
 from truegreen.work.judges import Spent
 from truegreen.work.workspace import Snapshot, Workspace
@@ -52,8 +55,12 @@ class Prepared(NamedTuple):
     """Those of them that the agent before may have touched."""
     touched: Mapping[str, list[str]] = MappingProxyType({})
     """Those of them that are known to have been touched, by what they were then."""
+    kept: Kept | None = None
+    """Where the client keeps its conversations."""
     shown: tuple[str, ...] = ()
     """What of the hidden the agent may see all the same."""
+    going: Going | None = None
+    """The agent whose conversation goes on; without it a new one begins."""
 
     def touched_now(self, place: Place) -> dict[str, str]:
         """Which files of judges are others than before the run."""
@@ -81,6 +88,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
     """Choose the adapter and the isolation, and keep the workspace as the agent will find it."""
     isolation = choose(contract.isolation)
     adapter = adapter_of(contract.adapter, contract.command)
+    check_gateway(contract, adapter, place.environ)
     watch.phase("snapshot", contract.cwd)
     ground = ground_of(dossier)
     if ground:
@@ -111,6 +119,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
         judged_in=workspace.root,
         judge_files=files,
         unseen=unseen(dossier.runs, files),
+        kept=kept_at(adapter.name, place.environ, private=contract.home is Home.PRIVATE),
     )
 
 

@@ -42,13 +42,13 @@ class Pulse:
         """What the run has to do now: nothing, stop, die, or hold its clocks."""
         return self._word
 
-    def ask(self, *, at_once: bool = False) -> None:
-        """End the run from here: gracefully, or at once."""
+    def ask(self, *, at_once: bool = False, word: str = STOP) -> None:
+        """End the run from here: gracefully, or at once; the word says what for."""
         self.stop_asked = self.stop_asked or "here"
         if at_once:
-            self._word = f"!{STOP}"
+            self._word = f"!{word}"
         elif self._word in (None, HOLD):
-            self._word = STOP
+            self._word = word
 
     def keep(self, process: dict[str, Any]) -> None:
         """Write down which process it is, with the next renewal, which is now."""

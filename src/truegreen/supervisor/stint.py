@@ -19,6 +19,8 @@ from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.place import environment, own_variables
 from truegreen.supervisor.prepared import caps_left
+from truegreen.supervisor.pulse import LEASE_SECONDS
+from truegreen.supervisor.roster import Roll
 from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Profile, shielded
@@ -64,18 +66,26 @@ class Worker:
         self._more = more
         ticket = errand.ticket
         self.files = self._place.make(ticket)
-        _, self._secret = self._ledger.mint_token(
+        _, self.secret = self._ledger.mint_token(
             Role.AGENT, ticket.run, actor=SYSTEM, ticket=ticket
         )
         self.doorway: Doorway | None = None
         """The doors that are open for the agent."""
+        self._roll = Roll(self._ledger, ticket, self._watch)
         self._waiting = False
         self._warned = False
         self.stints: list[Stint] = []
 
     @property
     def usage(self) -> Usage:
-        """What all stints consumed together."""
+        """What all stints consumed together: as a door counted it, else as the client told."""
+        return self.doorway.spent(self._told()) if self.doorway else self._told()
+
+    def door_facts(self) -> dict[str, Any]:
+        """What the doors saw of the run."""
+        return self.doorway.facts(self._told()) if self.doorway else {}
+
+    def _told(self) -> Usage:
         used = [stint.usage for stint in self.stints]
         return Usage(
             sum(each.turns for each in used),
@@ -116,22 +126,51 @@ class Worker:
 
     def _run(self, launch: Launch, reader: Reader, caps: Caps) -> Ended:
         begun = time.monotonic()
+        before = self.usage
 
         def tick() -> str | None:
             seconds = time.monotonic() - begun
-            self._watch.live(reader.live, seconds, caps)
+            live = self._counted(reader.live, before)
+            self._watch.live(live, seconds, caps)
             word = self._pulse.word()
             self._ask_people(word == HOLD)
             self._warn_of_time(seconds, caps)
-            return word or over_cap(reader, caps)
+            barred = self._roll.call(reader.live)
+            checked = HOLD if self.doorway and self.doorway.checking else ""
+            return word or barred or self._capped() or checked or over_cap(live, caps)
 
         def started(identity: Identity) -> None:
             self._pulse.keep({"boot": identity.boot, "pid": identity.pid, "start": identity.start})
             self._ledger.seen(self._ticket)
-            self._watch.started(self._ticket, launch.isolation, self.files.stdout)
+            through = ", through the gateway" if self.doorway and self.doorway.gateway else ""
+            how = f"{launch.isolation}{through}"
+            self._watch.started(self._ticket, how, self.files.stdout)
 
         self._watch.phase("agent", "re-entering" if self.stints else "starting")
-        return run(launch, line=reader.feed, tick=tick, started=started)
+        # The last look at the fence before there is a process: terminate may have come meanwhile.
+        self._ledger.heartbeat(self._ticket, lease_seconds=LEASE_SECONDS)
+        ended = run(launch, line=reader.feed, tick=tick, started=started)
+        self._roll.close(reader.live)
+        if ended.stopped or ended.launch_error:
+            return ended
+        # Who is refused at a cap may leave before anybody ends it.
+        return msgspec.structs.replace(ended, stopped=self._capped())
+
+    def _counted(self, live: Live, before: Usage) -> Live:
+        """How far a stint is, with what a door counts instead of what the client tells."""
+        if not self.doorway or not self.doorway.gateway:
+            return live
+        spent = self.doorway.spent(Usage(cost_usd=before.cost_usd + live.cost_usd))
+        return msgspec.structs.replace(
+            live,
+            tokens=spent.tokens - before.tokens,
+            cost_usd=spent.cost_usd - before.cost_usd,
+            metered=True,
+        )
+
+    def _capped(self) -> str:
+        """The cap at which a door refused the agent."""
+        return self.doorway.gateway.capped if self.doorway and self.doorway.gateway else ""
 
     def _ask_people(self, waits: bool) -> None:  # noqa: FBT001 - a fact, not a switch
         """Say once what the agent waits for, and how to answer."""
@@ -153,7 +192,7 @@ class Worker:
         own = own_variables(
             self._ticket,
             self.files,
-            self.files.write("token", self._secret),
+            self.files.write("token", self.secret),
             self.files.write("feedback.md", feedback) if feedback else "",
         )
         env, secrets = environment(
@@ -162,8 +201,10 @@ class Worker:
             prepared.adapter.passes,
             {**prepared.adapter.env(), **own, **self._more},
         )
+        hidden: tuple[bytes, ...] = ()
         if self.doorway:
             argv, env = self.doorway.dressed(argv, env)
+            hidden = self.doorway.secrets
         return Launch(
             argv=argv,
             cwd=contract.cwd,
@@ -174,7 +215,7 @@ class Worker:
             stdout_path=self.files.stdout,
             stderr_path="" if prepared.adapter.merged else self.files.stderr,
             append=bool(self.stints),
-            secrets=(*secrets, self._secret.encode()),
+            secrets=(*secrets, self.secret.encode(), *hidden),
             time_s=caps.time / 1e6,
             idle_s=caps.idle / 1e6,
             limits=Limits(processes=_MOST_PROCESSES),
@@ -207,9 +248,8 @@ def _whole(value: Any) -> Any:
     return [_whole(each) for each in value] if isinstance(value, list) else value
 
 
-def over_cap(reader: Reader, caps: Caps) -> str | None:
+def over_cap(live: Live, caps: Caps) -> str | None:
     """The cap that a run has gone beyond; reaching it exactly is allowed."""
-    live = reader.live
     if live.turns > caps.turns:
         return "turns"
     if live.tokens > caps.tokens:

@@ -40,9 +40,14 @@ def agent_environment(
         if (name in PLAIN or name in words or name.startswith(families))
         and not name.startswith("TRUEGREEN_")
     }
-    secrets = (
+    return {**given, **own}, secret_values(given)
+
+
+def secret_values(environ: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The values whose names say that nobody else should see them."""
+    values = (
         value.encode("utf-8", "surrogateescape")
-        for name, value in given.items()
+        for name, value in environ.items()
         if name not in PLAIN and _SECRET_NAME.search(name)
     )
-    return {**given, **own}, tuple(s for s in secrets if len(s) >= _SHORTEST_SECRET)
+    return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)

@@ -25,6 +25,8 @@ from truegreen.work.process import Ended
 D = ExitDetail
 STOP = "stop"
 """The word for «somebody asked»; the other words are caps."""
+BARRED = "barred: "
+"""Begins the word for «whoever this is, must not act»; why comes after it."""
 CAPS = {
     "turns": ExitDetail.TURN_CAP,
     "time": ExitDetail.TIME_CAP,
@@ -116,6 +118,10 @@ def _by_the_host(ended: Ended, caps: Caps, *, speaks: bool) -> Cause | None:
         (cap, Cause(CAPS.get(word, D.TIME_CAP), EndedBy.CAP, cap)),
         (ended.disk_full, Cause(D.DISK_FULL, EndedBy.SUPERVISOR, "no room for its output")),
         (word == "processes", Cause(D.SIGNALED, EndedBy.CAP, "killed: too many processes")),
+        (
+            word.startswith(BARRED),
+            Cause(D.CONFIG_INVALID, EndedBy.SUPERVISOR, word.removeprefix(BARRED)),
+        ),
         (word, Cause(D.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)),
         (ended.oom, Cause(D.OOM, EndedBy.MACHINE, "killed: out of memory")),
     )

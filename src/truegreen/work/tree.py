@@ -126,7 +126,7 @@ def own_tag(runs: Mapping[str, Identity | None]) -> str:
         limits = read_all("/proc/self/limits")
     except OSError:
         return ""  # where there is no /proc nobody can be known again
-    line = _ancestry(os.getpid(), table())
+    line = ancestry(os.getpid(), table())
     for tag, root in runs.items():
         descends = root is not None and root.pid in line and root.alive()
         if descends or str(mark_of(tag)).encode() in limits:
@@ -147,11 +147,11 @@ def family(tag: str, identity: Identity | None) -> list[Entry]:
         roots.add(identity.pid)
     kin = {pid: everybody[pid] for pid in roots if pid in everybody}
     kin |= {entry.pid: entry for entry in beneath(roots, everybody)}
-    spared = _ancestry(os.getpid(), everybody)
+    spared = ancestry(os.getpid(), everybody)
     return [entry for entry in kin.values() if entry.alive and entry.pid not in spared]
 
 
-def _ancestry(pid: int, everybody: dict[int, Entry]) -> set[int]:
+def ancestry(pid: int, everybody: dict[int, Entry]) -> set[int]:
     """A process and those it descends from: a sweep must not turn on its sender."""
     line: set[int] = set()
     while pid in everybody and pid not in line:

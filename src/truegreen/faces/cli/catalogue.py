@@ -10,6 +10,7 @@ GROUPS = {
         "run": ("run", "create a task and take it to a verdict, here and now"),
         "add": ("run", "create a queued task"),
         "attempt": ("run", "carry out a queued task here and now"),
+        "scheduler": ("scheduling", "carry out queued tasks, and wake agents, until it is stopped"),
         "wait": ("waiting", "until tasks are settled or need a person"),
         "gate": ("verification", "run one gate now"),
         "evaluators": (
@@ -32,6 +33,8 @@ GROUPS = {
         "agents": ("agents", "the agents that are known; agents adapters: the clients found here"),
     },
     "Recover": {
+        "send": ("agents", "leave a message for an agent; --wake wakes it to read it"),
+        "resume": ("agents", "let an agent go on in its own conversation, now or later"),
         "retry": ("recovery", "queue a task again, also one that is settled"),
         "unblock": ("recovery", "queue a blocked task again, in another mode if asked"),
         "approve": ("people", "let a task go on that waits for an approval"),
@@ -39,6 +42,9 @@ GROUPS = {
         "review": ("people", "decide what checks could not; or overturn what they accepted"),
         "stop": ("recovery", "end the run of a task; --force seals the task for ever"),
         "cancel": ("recovery", "call a task off"),
+        "terminate": ("terminate", "end a task or an agent for ever; --all is the kill switch"),
+        "freeze": ("terminate", "let nothing start any more, in the whole store"),
+        "thaw": ("terminate", "let runs start again"),
     },
     "Inside a run, for the agent": {
         "done": ("claims", "declare the work done; checks decide whether it is"),
@@ -83,7 +89,7 @@ Examples
   truegreen states                         what the words and colours mean
 
 Exit status: 0 fine, 2 usage or refused, 5 store or surroundings, 70 internal error, 130 interrupted
-Of run, attempt, wait and verify: 0 succeeded and nothing else, 1 failed, 3 a person is needed,
+Of run, attempt, resume, wait, verify: 0 succeeded and nothing else, 1 failed, 3 a person is needed,
 4 cap hit, 5 infrastructure, 6 canceled or terminated, 75 deferred or not settled yet
 """
 

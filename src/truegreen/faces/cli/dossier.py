@@ -226,10 +226,24 @@ def _draw_kept(paper: Paper, run: Run) -> None:
     if facts.get("unconfirmed"):
         words = "  unconfirmed: at this isolation nobody can know that nothing of it lives on"
         paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))
+    if facts.get("gateway"):
+        paper.say(f"  gateway   {gateway_words(facts['gateway'])}")
     if facts.get("log"):
         paper.say(Ink(f"  output    truegreen log {run.id}", "dim"))
     if facts.get("restore"):
         paper.say(Ink(f"  its work  {facts['restore']}", "dim"))
+
+
+def gateway_words(seen: dict[str, Any]) -> str:
+    """What a run used through the gateway, and what its client said of it."""
+    parts = [f"{seen['requests']:,} requests", f"{seen.get('tokens', 0):,} tokens"]
+    parts += [f"${seen['cost_usd']:.4f}"] if seen.get("cost_usd") else []
+    told = seen.get("client", {}).get("tokens", 0)
+    parts += [f"its client says {told:,} tokens"] if told != seen.get("tokens", 0) else []
+    parts += [f"{seen['refused']} refused"] if seen.get("refused") else []
+    parts += [f"{seen['estimated']} estimated"] if seen.get("estimated") else []
+    parts += [f"no price for {', '.join(seen['unpriced'])}"] if seen.get("unpriced") else []
+    return " · ".join(parts)
 
 
 def _run_row(run: Run, agents: dict[int, str]) -> Row:
@@ -254,10 +268,11 @@ def _draw_agents(paper: Paper, document: Document) -> None:
     if not document["agents"]:
         return
     paper.heading("Agents")
-    columns = [Column("AGENT"), Column("STATUS"), Column("NAME"), Column("SESSION", grows=True)]
+    heads = [Column("AGENT"), Column("KIND"), Column("STATUS"), Column("NAME")]
+    columns = [*heads, Column("SESSION", grows=True)]
     rows = [
-        Row([agent["id"], agent["status"], agent["name"], agent["session"] or "-"])
-        for agent in document["agents"]
+        Row([a["id"], a["kind"], a["status"], a["name"], a["session"] or "-"])
+        for a in document["agents"]
     ]
     paper.table(columns, rows, indent=2)
 

@@ -17,10 +17,12 @@ import click
 from truegreen.app import anchor_path, is_missing, store_file, unverified_ledger
 from truegreen.config import Config, redacted_url
 from truegreen.contract import checked
+from truegreen.doors.marks import put_back
 from truegreen.errors import InvalidInput, TruegreenError, Unavailable
 from truegreen.faces.axes import LIGHTS
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, tint
+from truegreen.faces.switch import freeze_words
 from truegreen.model import Light
 from truegreen.outlets.keys import Keyring
 from truegreen.record import migrate as migration
@@ -59,8 +61,9 @@ class Diagnosis(NamedTuple):
     "truegreen doctor --store backup.db --json    look at a copy",
 )
 def doctor(frame: Frame) -> int:
-    """Examine settings, schema, files, history, counters and the receipt key. It changes nothing.
+    """Examine settings, schema, files, history, counters and the receipt key.
 
+    It changes nothing in the store; marks of the terminated that are missing are put back.
     The exit status is 0 when nothing is wrong, 5 otherwise; each ailment comes with its next step.
     """
     found = _diagnosed(frame)
@@ -92,10 +95,26 @@ def _diagnosed(frame: Frame) -> Diagnosis:
             settings |= ledger.store.settings()
             state = migration.inspect(ledger.store)
             schema = {"version": state.version, "newest": state.newest}
-            ailments = _schema_ailments(state) or examine(ledger)
+            ailments = _schema_ailments(state)
+            if not ailments:
+                ailments, notes = examine(ledger), _fences(ledger, config)
+                warnings = (*warnings, *notes)
     except TruegreenError as error:
         ailments = [_ailment(error, "check the address, the server and the permissions")]
     return Diagnosis(settings, schema, [*ailments, *keys], warnings)
+
+
+def _fences(ledger: Ledger, config: Config) -> list[str]:
+    """Whether the store is frozen, and whether hooks can see who is terminated."""
+    held = ledger.frozen()
+    notes = [freeze_words(held)] if held else []
+    try:
+        missing = put_back(ledger, config.state_dir)
+    except OSError as error:
+        return [*notes, f"hooks can't see who is terminated: {error}"]
+    if missing:
+        notes.append(f"{missing} marks by which hooks know the terminated were missing; put back")
+    return notes
 
 
 def _schema_ailments(state: migration.State) -> list[Ailment]:

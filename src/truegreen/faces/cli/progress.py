@@ -141,6 +141,8 @@ class Moving(Plain):
             parts.append(f"{live.turns} of {caps.turns} turns")
         if live.cost_usd:
             parts.append(f"${live.cost_usd:.2f} of ${caps.cost_usd:g}")
+        if live.metered:
+            parts.append(f"{live.tokens:,} tokens through the gateway")
         said = live.last_action or live.last_message
         if said:
             parts.append(said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import click
-import msgspec
 
 from truegreen.faces.axes import task_look
 from truegreen.faces.cli.frame import F, Frame, Word, command
@@ -15,7 +14,8 @@ from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import next_steps
 from truegreen.facts import Actor
 from truegreen.model import Mode
-from truegreen.record.ledger import Dossier, Ledger, Termination
+from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.ledger.fencing import Whom
 from truegreen.record.rows import Task
 
 STOP_SECONDS = 30.0
@@ -149,7 +149,9 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
     with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
         if force:
-            return _terminate(frame, ledger, task_id, me, reason)
+            from truegreen.faces.cli.terminate import Caller  # noqa: PLC0415 - only force needs it
+
+            return Caller(frame, ledger, me).end(Whom("task", task_id), reason)
         ledger.ask_stop(task_id, actor=me, reason=reason)
         run = ledger.dossier(task_id).runs[-1].id
         lookout = Lookout(ledger)
@@ -160,30 +162,6 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
         words = f"{run} has not ended within {STOP_SECONDS:.0f} s; at once and for ever:"
         click.echo(f"truegreen: {words} truegreen stop {task_id} --force", err=True)
     return OK if ended else INFRASTRUCTURE
-
-
-def _terminate(frame: Frame, ledger: Ledger, task_id: str, me: Actor, reason: str) -> int:
-    from truegreen.supervisor.termination import terminate_task  # noqa: PLC0415 - loads slowly
-
-    ended = terminate_task(ledger, task_id, actor=me, reason=reason)
-    frame.give(msgspec.to_builtins(ended), lambda paper: _draw_termination(paper, ended))
-    return INFRASTRUCTURE if ended.survivors else OK
-
-
-def _draw_termination(paper: Paper, ended: Termination) -> None:
-    was = "was already terminated" if ended.already_terminated else "is terminated for ever"
-    paper.say(Ink(str(ended.task), "bold"), f" {was} (status before: {ended.prior_status})")
-    live = "a run was interrupted" if ended.outcome == "interrupted" else "nothing was running"
-    killed = _counted(len(ended.killed), "process", "processes")
-    agents = _counted(len(ended.agents), "agent", "agents")
-    paper.say(f"  {live}; {killed} killed here; {agents} retired")
-    if ended.survivors:
-        pids = ", ".join(map(str, ended.survivors))
-        paper.say(Ink(f"  still alive, out of reach: {pids}", "bold"))
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number or 'no'} {one if number == 1 else several}"
 
 
 COMMANDS = {

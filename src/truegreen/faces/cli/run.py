@@ -30,6 +30,8 @@ from truegreen.faces.documents import brief_document
 from truegreen.model import Mode
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
+from truegreen.supervisor.admission import check_gateway
+from truegreen.supervisor.holder import holder_name
 from truegreen.work.agents import adapter_of
 from truegreen.work.gates.held_cases import frozen
 from truegreen.work.gates.junit import report_fault
@@ -105,6 +107,11 @@ _CONTRACT_OPTIONS = [
     click.option(
         "--pass-env", multiple=True, metavar="NAME", help="A further variable for the agent."
     ),
+    click.option(
+        "--gateway/--no-gateway",
+        default=None,
+        help="Let the agent think through truegreen's own door: no real key, exact tokens.",
+    ),
     click.argument("words", nargs=-1, metavar="[--] [COMMAND]...", type=click.UNPROCESSED),
 ]
 
@@ -133,10 +140,11 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     config = frame.load()
     contract = contract_of(config, options)
     choose(contract.isolation)
+    check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
     with frame.ledger() as ledger:
-        task = ledger.open(contract, actor=operator())
+        task = ledger.open(contract, actor=operator(), holder=holder_name())
         if no_wait:
-            return _in_background(frame, config, ledger, task.id)
+            return in_background(frame, config, ledger, task.id)
         return carry_out(frame, config, ledger, task.id)
 
 
@@ -179,7 +187,8 @@ def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int
     return tell(frame, ledger, task_id, interrupted=supervisor.stopped)
 
 
-def _in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
+def in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
+    """Have a task carried out by a process of its own; says its id."""
     words = [sys.executable, "-m", "truegreen", "attempt", task_id, "--json"]
     words += ["--store", config.store]
     folder = os.path.join(config.state_dir, "runs")

@@ -7,6 +7,7 @@ import click
 from truegreen.contract import checked
 from truegreen.faces.cli.frame import Frame, Word, command
 from truegreen.faces.documents import page_document, task_document
+from truegreen.faces.switch import freeze_document, freeze_words
 from truegreen.model import Cell, ExitReason, TaskStatus
 from truegreen.record.ledger import Filter
 from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
@@ -75,13 +76,17 @@ def list_tasks(
         where = Filter(statuses, cell, exit_reason, role, whole, search)
         page = ledger.page(where, limit=limit, after=after)
         verdicts = ledger.verdicts(page.tasks)
-        counts = ledger.counts()
+        counts, freeze = ledger.counts(), ledger.frozen()
     if frame.json:
-        frame.give(page_document(page, verdicts, counts))
+        frozen = freeze_document(freeze)
+        frame.give({**page_document(page, verdicts, counts), "frozen": frozen})
         return
     from truegreen.faces.cli.pages import draw_page  # noqa: PLC0415 - JSON needs no drawing
 
-    draw_page(frame.paper(), page, verdicts, counts, _again(frame, where, limit))
+    paper = frame.paper()
+    if freeze:
+        paper.say(freeze_words(freeze))
+    draw_page(paper, page, verdicts, counts, _again(frame, where, limit))
 
 
 def _again(frame: Frame, where: Filter, limit: int) -> str:

@@ -10,6 +10,7 @@ from truegreen.record.ledger.approvals import Approvals
 from truegreen.record.ledger.audits import Audits
 from truegreen.record.ledger.deadlines import Deadlines
 from truegreen.record.ledger.endings import Endings, Termination
+from truegreen.record.ledger.fencing import Fencing
 from truegreen.record.ledger.inbox import Inbox
 from truegreen.record.ledger.leases import Leases, Overdue
 from truegreen.record.ledger.reads import Dossier, Filter, Page, Reads, Told
@@ -23,7 +24,7 @@ __all__ = ["Dossier", "Filter", "Ledger", "Overdue", "Page", "Start", "Terminati
 
 
 class Ledger(
-    Reviews, Deadlines, Leases, Approvals, Wakes, Endings, Tripwires, Inbox, Reads, Audits
+    Reviews, Deadlines, Leases, Approvals, Wakes, Endings, Tripwires, Fencing, Inbox, Reads, Audits
 ):
     """What is true, and the only way to change it."""
 

@@ -187,6 +187,8 @@ class Agents(Desk):
 
         def act(tx: Tx) -> Callable[[], tuple[Token, str]]:
             work = self._held(tx, ticket, actor) if ticket else None
+            if work and role is Role.AGENT and work.run.exit_reason is not None:
+                raise Stale(f"{work.run.id} has ended; its agent speaks no more", stale="run")
             if not work and tx.one("token_by_name", role=role, name=name, now=tx.now):
                 message = f"a live {role} token is called {name!r}: revoke it, or choose another"
                 raise InvalidInput(message)
@@ -207,7 +209,9 @@ class Agents(Desk):
             self._house_note(tx, Note.TOKEN, Entry(actor, data=data))
             return lambda: (read(Token, hit.row), secret)
 
-        return self._do(act)
+        if ticket is None:
+            return self._do(act)
+        return self._witnessed("mint_token", actor, ticket, act, {"role": role, "name": name})
 
     def revoke_token(self, token_id: str, *, actor: Actor, reason: str = "") -> Token:
         """A token dies at once; revoking it again changes nothing."""
@@ -238,14 +242,15 @@ class Agents(Desk):
         token = read(Token, row[:_TOKEN_FIELDS])
         run, ended, fence, sealed_at = row[_TOKEN_FIELDS:]
         if sealed_at is not None:
-            raise Terminated("the run that this token speaks for is terminated")
+            raise Terminated("the run that this token speaks for is terminated", run=run)
         if token.revoked_at is not None:
-            raise Unauthenticated("the token was revoked")
+            raise Unauthenticated("the token was revoked", run=run)
         if token.expires_at is not None and token.expires_at <= now:
             raise Unauthenticated("the token has expired")
         over = token.role is Role.AGENT and ended is not None
         if over or (token.fence is not None and token.fence != fence):
-            raise Unauthenticated("the token belongs to a run that is over", stale="fence")
+            message = "the token belongs to a run that is over"
+            raise Unauthenticated(message, stale="fence", run=run)
         return Actor(token.role, token.name, run, token.fence)
 
 

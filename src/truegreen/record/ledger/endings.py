@@ -6,6 +6,7 @@ Who has processes to kill reads them from the answer, after the commit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,17 +31,21 @@ from truegreen.record.ledger.desk import (
     Desk,
     Entry,
 )
+from truegreen.record.ledger.reads import bounded
 from truegreen.record.lifecycle import SETTLED
 from truegreen.record.rows import Agent, Run, Task, read
-from truegreen.record.store import Hit, Tx
+from truegreen.record.store import Hit, Row, Tx
 
 _NOBODY = ""
 TERMINATE_CALLED = "terminate_called"
 """The meter of every call, by the status that it found."""
+MOST_AGENTS = 500
+_OWNED = 2
+"""How many columns say who owned a run."""
 
 
 class Termination(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to terminate. Whoever kills fills in `killed` and `survivors`."""
+    """What terminate did in the record; processes are somebody else's."""
 
     task: str | None
     agents: tuple[str, ...]
@@ -48,9 +53,30 @@ class Termination(msgspec.Struct, frozen=True, kw_only=True):
     prior_status: str
     already_terminated: bool
     fence: int
-    killed: tuple[int, ...] = ()
-    survivors: tuple[int, ...] = ()
     runs: tuple[str, ...] = ()
+    """Those that were live."""
+    tasks: tuple[str, ...] = ()
+    """All that were sealed by it."""
+
+
+class _RehearsedError(Exception):
+    """The way out of a transaction that nothing is to be left of."""
+
+    def __init__(self, answer: Termination) -> None:
+        super().__init__("rehearsed")
+        self.answer = answer
+
+
+class _Sealed:
+    """What one terminate has sealed so far."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+        self.tasks: list[str] = []
+
+    def add(self, task: Task, runs: list[str]) -> None:
+        self.tasks.append(task.id)
+        self.runs += runs
 
 
 class Endings(Desk):
@@ -77,8 +103,13 @@ class Endings(Desk):
 
         return self._do(act)
 
-    def terminate(self, task_id: str, *, actor: Actor, reason: str = "") -> Termination:
-        """For ever, from every status: the task, its agents, their descendants and their tasks."""
+    def terminate(
+        self, task_id: str, *, actor: Actor, reason: str = "", rehearse: bool = False
+    ) -> Termination:
+        """For ever, from every status: the task, its agents, their descendants and their tasks.
+
+        A rehearsal says the same, and changes and counts nothing.
+        """
         self._may(actor, "end")
         reason = self._said(reason, actor)
 
@@ -86,54 +117,74 @@ class Endings(Desk):
             task = self._task(tx, task_id)
             self._own(tx, actor, "task_in_tree", task.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=task.status)
+            self._hold_tasks(tx, task_key=task.key)
             family = self._family(tx, task_key=task.key)
             if task.sealed_at is not None:
                 return lambda: _already(task.id, family, task.status, task.fence)
-            runs = self._seal_others(tx, task, family, actor)
-            hit, live = self._seal(tx, task, Entry(actor, reason))
+            sealed = self._seal_others(tx, task, family, actor)
+            sealed.add(task, self._seal(tx, task, Entry(actor, reason))[1])
             self._retire(tx, family)
-            runs += live
-            prior, agents = task.status, tuple(agent.id for agent in family)
-            return lambda: Termination(
-                task=task.id,
-                agents=agents,
-                outcome="interrupted" if runs else "clean",
-                prior_status=prior,
-                already_terminated=False,
-                fence=read(Task, hit.row).fence,
-                runs=tuple(runs),
-            )
+            return lambda: _answer(task.id, family, task.status, task.fence + 1, sealed)
 
-        return self._do(act)
+        return self._rehearsed(act) if rehearse else self._do(act)
 
-    def terminate_agent(self, agent_id: str, *, actor: Actor, reason: str = "") -> Termination:
+    def terminate_agent(
+        self, agent_id: str, *, actor: Actor, reason: str = "", rehearse: bool = False
+    ) -> Termination:
         """For ever: an agent, its descendants, and whatever task one of them is at."""
         self._may(actor, "end")
         reason = self._said(reason, actor)
 
         def act(tx: Tx) -> Callable[[], Termination]:
+            self._hold_tasks(tx, agent=agent_id)
             agent = self._agent(tx, agent_id)
             self._own(tx, actor, "agent_in_tree", agent.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=agent.status)
             family = self._family(tx, agent=agent_id)
             if agent.status is AgentStatus.TERMINATED:
                 return lambda: _already(None, family, agent.status, 0)
-            runs = self._seal_others(tx, None, family, actor)
+            sealed = self._seal_others(tx, None, family, actor)
             self._retire(tx, family)
             agents = tuple(each.id for each in family)
             data: dict[str, Any] = {"terminated": agents, "prior_status": agent.status}
             self._house_note(tx, Note.AGENT, Entry(actor, reason, data=data, level=EventLevel.WARN))
-            return lambda: Termination(
-                task=None,
-                agents=agents,
-                outcome="interrupted" if runs else "clean",
-                prior_status=agent.status,
-                already_terminated=False,
-                fence=0,
-                runs=tuple(runs),
-            )
+            return lambda: _answer(None, family, agent.status, 0, sealed)
+
+        return self._rehearsed(act) if rehearse else self._do(act)
+
+    def terminate_idle_agents(
+        self, *, actor: Actor, reason: str = "", limit: int = MOST_AGENTS
+    ) -> list[str]:
+        """For ever: agents that are at no run of their own, up to so many at once."""
+        self._may(actor, "switch")
+        reason = self._said(reason, actor)
+
+        def act(tx: Tx) -> Callable[[], list[str]]:
+            idle = [read(Agent, row) for row in tx.all("agents_at_nothing", n=bounded(limit))]
+            if not idle:
+                return list
+            for status, n in Counter(agent.status for agent in idle).items():
+                tx.run("count_calls", name=TERMINATE_CALLED, label=status, n=n)
+            tx.run("terminate_agents", last=idle[-1].key, now=tx.now)
+            tx.run("revoke_tokens_of_the_dead", now=tx.now)
+            tx.run("void_wakes_of_the_dead", why="terminated", now=tx.now)
+            ids = [agent.id for agent in idle]
+            entry = Entry(actor, reason, data={"terminated": ids}, level=EventLevel.WARN)
+            self._house_note(tx, Note.AGENT, entry)
+            return lambda: ids
 
         return self._do(act)
+
+    def _rehearsed(self, act: Callable[[Tx], Callable[[], Termination]]) -> Termination:
+        """What a verb would say, with everything that it did undone."""
+
+        def turn_back(tx: Tx) -> Callable[[], Termination]:
+            raise _RehearsedError(act(tx)())
+
+        try:
+            return self._do(turn_back)
+        except _RehearsedError as rehearsed:
+            return rehearsed.answer
 
     def _seal(self, tx: Tx, task: Task, entry: Entry) -> tuple[Hit, list[str]]:
         """One task for ever: one that has an outcome keeps it and is sealed."""
@@ -147,20 +198,21 @@ class Endings(Desk):
 
     def _seal_others(
         self, tx: Tx, task: Task | None, family: Iterable[Agent], actor: Actor
-    ) -> list[str]:
+    ) -> _Sealed:
         keys = {
             row[0] for a in family for row in tx.all("tasks_under_way_of_agent", agent_key=a.key)
         }
         if task:
             keys |= {child.key for child in self._reviews(tx, task)}
             keys.discard(task.key)
-        runs: list[str] = []
+        sealed = _Sealed()
         for key in sorted(keys):
             row = tx.one("task_locked_by_key", key=key)
             if row and read(Task, row).sealed_at is None:
                 why = "terminated with the agent or task it belongs to"
-                runs += self._seal(tx, read(Task, row), Entry(actor, why))[1]
-        return runs
+                other = read(Task, row)
+                sealed.add(other, self._seal(tx, other, Entry(actor, why))[1])
+        return sealed
 
     @staticmethod
     def _reviews(tx: Tx, task: Task) -> list[Task]:
@@ -171,6 +223,22 @@ class Endings(Desk):
         children = [read(Task, row) for row in rows if row]
         open_ones = SETTLED - {TaskStatus.BLOCKED}
         return [child for child in children if child.status not in open_ones]
+
+    @staticmethod
+    def _hold_tasks(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> None:
+        """Tasks are held before agents, as everywhere: a dispatch and this don't wait in a circle.
+
+        A wake-up holds the task that its agent was at last; what it queued while this waited for
+        it is only seen by the next look.
+        """
+        held: list[Row] = []
+        while True:
+            rows = tx.all("tasks_of_family", agent=agent, task_key=task_key)
+            if rows == held:
+                return
+            held = rows
+            for (key,) in held:
+                tx.one("task_locked_by_key", key=key)
 
     @staticmethod
     def _family(tx: Tx, *, agent: str = _NOBODY, task_key: int = 0) -> list[Agent]:
@@ -200,9 +268,14 @@ class Endings(Desk):
         """Move a task to its end from outside; a live run is closed, an unjudged one stays so."""
         ended = RunStatus.TERMINATED if move is Move.TERMINATE else RunStatus.STOPPED
         detail = ExitDetail.TERMINATED if move is Move.TERMINATE else ExitDetail.CANCELED
-        row = tx.one("latest_locked", key=task.key)
+        row = tx.one("latest_owned", key=task.key)
         run = self._split(row).run if row else None
         live = run is not None and run.exit_reason is None
+        if run and row and move is Move.TERMINATE:
+            # Who kills what is left, now or in a second call, finds it here: the lease is dropped.
+            holder, process = row[-2 - _OWNED : -2]
+            held = {"run": run.id, "holder": holder or "", "process": process or ""}
+            entry = entry._replace(data={**entry.data, "held": held})
         hit = self._move(
             tx,
             task,
@@ -251,6 +324,21 @@ class Endings(Desk):
             self._settle_agent(tx, run.agent_key, AgentStatus.COMPLETED)
         elif run.verdict is Outcome.PENDING:
             self._unjudged(tx, run, run.exit_reason)
+
+
+def _answer(
+    task: str | None, family: Iterable[Agent], status: str, fence: int, sealed: _Sealed
+) -> Termination:
+    return Termination(
+        task=task,
+        agents=tuple(agent.id for agent in family),
+        outcome="interrupted" if sealed.runs else "clean",
+        prior_status=status,
+        already_terminated=False,
+        fence=fence,
+        runs=tuple(sealed.runs),
+        tasks=tuple(sealed.tasks),
+    )
 
 
 def _already(task: str | None, family: Iterable[Agent], status: str, fence: int) -> Termination:

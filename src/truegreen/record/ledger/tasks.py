@@ -13,10 +13,10 @@ from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import (
-    Desk,
     Entry,
     Link,
 )
+from truegreen.record.ledger.dispatch import Dispatch
 from truegreen.record.ledger.inputs import typed
 from truegreen.record.lifecycle import TARGETS, decide
 from truegreen.record.rows import Task, read
@@ -25,7 +25,7 @@ from truegreen.record.store import Hit, Tx
 MOST_ATTEMPTS = 100
 
 
-class Tasks(Desk):
+class Tasks(Dispatch):
     """A task outside its runs."""
 
     def open(
@@ -35,8 +35,9 @@ class Tasks(Desk):
         actor: Actor,
         key: str | None = None,
         parent: str | None = None,
+        holder: str = "",
     ) -> Task:
-        """Create a queued task with a frozen contract."""
+        """Create a queued task with a frozen contract; a `holder` will carry it out itself."""
         self._may(actor, "open")
         self._said("", actor)
 
@@ -48,7 +49,9 @@ class Tasks(Desk):
             above = self._task(tx, parent).key if parent else None
             if above is not None:
                 self._own(tx, actor, "task_in_tree", above)
-            _, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
+            task_id, hit = self._open(tx, contract, Entry(actor, key=key), parent_key=above)
+            if holder:
+                self._reserve(tx, task_id, holder)
             return lambda: read(Task, hit.row)
 
         return self._do(act)

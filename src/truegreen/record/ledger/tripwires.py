@@ -56,6 +56,11 @@ class Tripwires(Desk):
         agent, status, run, task = row
         return Holder(agent, status == "terminated", run or "", task or "")
 
+    def alarms(self, task_id: str) -> bool:
+        """Whether a person still has to look at what was done for a fenced task."""
+        with self._store.snapshot() as tx:
+            return tx.one("cause_waiting", cause=f"{ZOMBIE}:{task_id}") is not None
+
     def trip(self, run_id: str, *, kind: str, detail: str, actor: Actor = SYSTEM) -> None:
         """Somebody acted for a run that is fenced off: a person has to know, now."""
         self._may(actor, "supervise")

@@ -21,7 +21,7 @@ from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.inputs import typed
 from truegreen.record.ledger.reads import LONGEST_PAGE, bounded
 from truegreen.record.ledger.tasks import Tasks
-from truegreen.record.rows import Agent, Message, Task, Wake, read
+from truegreen.record.rows import Agent, Message, Run, Task, Wake, read
 from truegreen.record.store import Row, Tx
 
 LONGEST_HOLD = 366 * 86400.0
@@ -42,6 +42,25 @@ class Woken(NamedTuple):
     wake: Wake
     agent: str
     session: str
+
+
+class LastWork(NamedTuple):
+    """What an agent was at last."""
+
+    run: Run
+    task: str
+    contract: str
+    reviews: bool
+    """Whether that was the review of another task."""
+
+
+class AtHand(NamedTuple):
+    """How many messages and wake-ups wait for an agent, what it was at last, whose child it is."""
+
+    unread: int
+    wakes: int
+    task: str | None
+    parent: str | None
 
 
 class Freeze(NamedTuple):
@@ -94,11 +113,12 @@ class Wakes(Tasks, Agents):
             rows = tx.all("wakes_of_agent", agent_key=row[0], after=after, n=bounded(limit))
         return [read(Wake, each) for each in rows]
 
-    def wake(self, wake_id: str, *, actor: Actor = SYSTEM) -> Task:
+    def wake(self, wake_id: str, *, holder: str = "", actor: Actor = SYSTEM) -> Task:
         """Queue the task that an agent is woken for; the start of its run uses the wake-up up.
 
         The task that the agent left standing goes on. One that succeeded keeps its verdict: what
-        comes after it is a task of its own under the same terms, and is judged by itself.
+        comes after it is a task of its own under the same terms, and is judged by itself. A
+        `holder` is about to carry it out itself.
         """
         self._may(actor, "supervise")
 
@@ -108,14 +128,16 @@ class Wakes(Tasks, Agents):
             if row is None:
                 raise NotFound(f"no wake-up {wake_id}")
             latest = tx.one("latest_run_of_agent", agent_key=read(Wake, row).agent_key)
+            agent = self._by_key(tx, read(Wake, row).agent_key)
             wake = read(Wake, tx.one("wake_locked", id=wake_id) or row)
-            agent = self._by_key(tx, wake.agent_key)
             self._check_due(tx, wake, agent)
             if latest is None:
                 raise NotRunning(f"{agent.id} has not worked at any task yet")
             task = self._resumed(tx, agent, wake, latest)
             step = {"to_state": WakeState.READY, "task_key": task.key, "run_id": "", "why": ""}
             tx.hit("write_wake", key=wake.key, state=WakeState.ARMED, now=tx.now, **step)
+            if holder:
+                self._reserve(tx, task.id, holder)
             return lambda: task
 
         return self._witnessed("wake", actor, Ticket("", wake_id, 0, ""), act, {"wake": wake_id})
@@ -126,6 +148,8 @@ class Wakes(Tasks, Agents):
             raise Stale(f"{wake.id} is {wake.state} already", stale="wake")
         if agent.status is AgentStatus.IN_PROGRESS:
             raise Stale(f"{agent.id} is at another run already", stale="agent")
+        if tx.one("ready_wake_of_agent", agent_key=agent.key):
+            raise Stale(f"{agent.id} is about to be woken already", stale="agent")
         if wake.due_at > tx.now:
             raise Stale(f"{wake.id} is not due yet", stale="wake")
         held = _freeze(tx)
@@ -157,6 +181,27 @@ class Wakes(Tasks, Agents):
         task_id, _ = self._open(tx, terms, entry, parent_key=work.task.key)
         return self._task(tx, task_id)
 
+    def call_off(self, wake_id: str, why: str, *, actor: Actor = SYSTEM) -> Wake:
+        """A wake-up that is still armed comes to nothing, and says why."""
+        self._may(actor, "wake")
+        reason = self._said(why, actor)
+
+        def act(tx: Tx) -> Callable[[], Wake]:
+            row = tx.one("wake_locked", id=wake_id)
+            if row is None:
+                raise NotFound(f"no wake-up {wake_id}")
+            wake = read(Wake, row)
+            self._own(tx, actor, "agent_in_tree", wake.agent_key)
+            if wake.state is WakeState.VOID:
+                return lambda: wake
+            step = {"to_state": WakeState.VOID, "task_key": None, "run_id": "", "why": reason}
+            hit = tx.hit("write_wake", key=wake.key, state=WakeState.ARMED, now=tx.now, **step)
+            entry = Entry(actor, reason, data={"called_off": wake_id})
+            self._house_note(tx, Note.AGENT, entry)
+            return lambda: read(Wake, hit.row)
+
+        return self._do(act)
+
     def waking(self, task_id: str) -> Woken | None:
         """The wake-up that a queued task is carried out for, if there is one."""
         with self._store.snapshot() as tx:
@@ -170,7 +215,33 @@ class Wakes(Tasks, Agents):
             raise NotFound("no such agent")
         return self._agent(tx, read(Agent, row).id)
 
+    def woken_by(self, wake: Wake) -> Agent:
+        """The agent that a wake-up is for."""
+        with self._store.snapshot() as tx:
+            row = tx.one("agent_by_key", key=wake.agent_key)
+        if row is None:
+            raise NotFound(f"{wake.id} is for nobody")
+        return read(Agent, row)
+
+    def last_work(self, agent_id: str) -> LastWork | None:
+        """The run that an agent was at last, and the terms of its task."""
+        with self._store.snapshot() as tx:
+            row = tx.one("last_work", agent=agent_id)
+        return LastWork(read(Run, row[:-3]), row[-3], row[-2], row[-1] is not None) if row else None
+
+    def at_hand(self, agents: Iterable[Agent]) -> dict[int, AtHand]:
+        """What agents have before them and behind them, by their keys."""
+        with self._store.snapshot() as tx:
+            rows = {a.key: tx.one("agent_at_hand", agent_key=a.key) for a in agents}
+        return {key: AtHand(*row) for key, row in rows.items() if row}
+
     # -- what is said and found inside of a conversation ----------------------------------------
+
+    def unread(self, run_id: str) -> int:
+        """How many messages wait for the agent of a run."""
+        with self._store.snapshot() as tx:
+            row = tx.one("unread_of_run", run=run_id)
+        return int(row[0]) if row else 0
 
     def deliver(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> list[Message]:
         """The messages that the agent of a live run has not been given yet; now it has."""
@@ -178,9 +249,12 @@ class Wakes(Tasks, Agents):
 
         def act(tx: Tx) -> Callable[[], list[Message]]:
             work = self._held(tx, ticket, actor)
-            if work.run.exit_reason is not None or work.run.agent_key is None:
-                return list
             key = work.run.agent_key
+            if key is None:
+                return list
+            wakeable(self._by_key(tx, key))
+            if work.run.exit_reason is not None:
+                return list
             rows = tx.all("unread_messages", agent_key=key, n=LONGEST_PAGE)
             found = [read(Message, row) for row in rows]
             for message in found:
@@ -272,6 +346,7 @@ class Wakes(Tasks, Agents):
             held = _freeze(tx)
             if held:
                 return lambda: held
+            tx.run("starts_held")
             tx.run("freeze", actor=str(actor), reason=entry.reason, now=tx.now)
             self._house_note(tx, Note.AGENT, entry._replace(data={"switch": "freeze"}))
             made = Freeze(str(actor), entry.reason, tx.now)

@@ -35,11 +35,50 @@ SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
   LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
   WHERE tasks.key = :key {lock_tasks};
 
+-- name: latest_owned
+-- The same, with who owns the run and the process that the owner wrote down.
+SELECT {task}, tasks.contract, {run}, leases.holder, leases.process, claims.kind, leases.token
+  FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
+  WHERE tasks.key = :key {lock_tasks};
+
 -- name: ready
 -- Queued tasks whose time has come, most urgent first; on PostgreSQL nobody waits for another.
 SELECT tasks.id FROM tasks WHERE tasks.status = 'queued' AND tasks.not_before <= :now
   AND tasks.sealed_at IS NULL
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n {skip_locked};
+
+-- name: dispatchable
+-- Queued tasks that could start now and that nobody is about to, most urgent first: those that they
+-- depend on have succeeded. A review comes with the task that it is about.
+SELECT tasks.id, tasks.revision, above.id FROM tasks
+  LEFT JOIN reservations held ON held.task_key = tasks.key AND held.expires_at > :now
+  LEFT JOIN tasks above ON above.key = tasks.qa_of_key
+  LEFT JOIN reservations chain ON chain.task_key = above.key AND chain.expires_at > :now
+  WHERE tasks.status = 'queued' AND tasks.not_before <= :now AND tasks.sealed_at IS NULL
+  AND held.task_key IS NULL AND chain.task_key IS NULL AND NOT EXISTS (
+    SELECT 1 FROM {needed} LEFT JOIN tasks other ON other.id = needed.value
+    WHERE other.status IS NULL OR other.status <> 'succeeded')
+  ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
+
+-- name: reserve_task
+-- Somebody is about to carry a task out; no row where another one is.
+INSERT INTO reservations (task_key, holder, expires_at)
+  SELECT tasks.key, :holder, :expires_at FROM tasks WHERE tasks.id = :task
+  ON CONFLICT (task_key) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+  WHERE :take = 1 OR reservations.expires_at <= :now OR reservations.holder = excluded.holder
+  RETURNING task_key;
+
+-- name: release_task
+-- Whoever was about to carry a task out is not any more.
+DELETE FROM reservations WHERE task_key = (SELECT tasks.key FROM tasks WHERE tasks.id = :task)
+  AND holder = :holder;
+
+-- name: reservations_of_holders
+-- Which tasks processes of one machine are about to carry out.
+SELECT tasks.id, reservations.holder FROM reservations
+  JOIN tasks ON tasks.key = reservations.task_key
+  WHERE substr(reservations.holder, 1, length(:host)) = :host ORDER BY tasks.key;
 
 -- name: insert_task
 -- A new task; its open event stands already.
@@ -309,10 +348,93 @@ WITH RECURSIVE family (key) AS (
   SELECT {agent} FROM agents WHERE agents.key IN (SELECT key FROM family)
   ORDER BY agents.key {lock};
 
+-- name: tasks_of_family
+-- Tasks that agents and their descendants are at or were at last, or that are queued to wake one.
+WITH RECURSIVE family (key) AS (
+    SELECT key FROM agents WHERE id = :agent
+    UNION SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
+      AND runs.agent_key IS NOT NULL
+    UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
+      OR agents.session = (SELECT same.session FROM agents same WHERE same.key = family.key))
+  SELECT runs.task_key FROM runs JOIN family ON runs.agent_key = family.key
+    WHERE runs.exit_reason IS NULL
+    OR runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = family.key)
+  UNION SELECT wakes.task_key FROM wakes JOIN family ON wakes.agent_key = family.key
+    WHERE wakes.state = 'ready' ORDER BY 1;
+
 -- name: terminate_agent
 -- For ever.
 UPDATE agents SET status = 'terminated', terminated_at = :now, updated_at = :now
   WHERE key = :key AND status <> 'terminated' RETURNING key;
+
+-- name: agents_at_nothing
+-- Agents that are not terminated and at no run of their own, held until the transaction ends.
+SELECT {agent} FROM agents WHERE agents.status <> 'terminated'
+  AND (agents.status <> 'in_progress' OR agents.kind <> 'agent')
+  ORDER BY agents.key LIMIT :n {lock};
+
+-- name: terminate_agents
+-- For ever, all those up to one that are at no run of their own.
+UPDATE agents SET status = 'terminated', terminated_at = :now, updated_at = :now
+  WHERE key <= :last AND status <> 'terminated' AND (status <> 'in_progress' OR kind <> 'agent');
+
+-- name: revoke_tokens_of_the_dead
+-- Every token that speaks for a terminated agent.
+UPDATE tokens SET revoked_at = :now WHERE revoked_at IS NULL AND run_key IN (SELECT runs.key
+  FROM runs JOIN agents ON agents.key = runs.agent_key WHERE agents.status = 'terminated');
+
+-- name: void_wakes_of_the_dead
+-- Nothing wakes a terminated agent.
+UPDATE wakes SET state = 'void', why = :why, updated_at = :now WHERE state IN ('armed', 'ready')
+  AND agent_key IN (SELECT key FROM agents WHERE status = 'terminated');
+
+-- name: count_calls
+-- So many more calls of this kind.
+INSERT INTO meters (name, label, shard, total) VALUES (:name, :label, {shard}, :n)
+  ON CONFLICT (name, label, shard) DO UPDATE SET total = meters.total + :n;
+
+-- name: fenced_work
+-- Tasks that were terminated, their latest run, and what was said then of who owned it.
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data
+  FROM events JOIN tasks ON tasks.key = events.task_key
+  JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  WHERE events.event = 'terminate' AND events.task_key IN (
+    SELECT t.key FROM tasks t WHERE t.id = :task OR t.qa_of_key =
+      (SELECT o.key FROM tasks o WHERE o.id = :task)
+    UNION SELECT r.task_key FROM runs r JOIN agents a ON a.key = r.agent_key WHERE a.id = :agent)
+  ORDER BY runs.key;
+
+-- name: fenced_work_since
+-- The same of all that was terminated since an instant.
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data
+  FROM tasks JOIN events ON events.task_key = tasks.key AND events.event = 'terminate'
+  JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  WHERE tasks.status = 'terminated' AND tasks.sealed_at >= :at ORDER BY runs.key;
+
+-- name: runs_of_agent
+-- Every run of an agent.
+SELECT runs.id FROM runs JOIN agents ON agents.key = runs.agent_key WHERE agents.id = :agent
+  ORDER BY runs.key;
+
+-- name: dead_conversation
+-- The conversation of a terminated agent, with the run that it was at last.
+SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts FROM agents
+  JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
+    CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
+  WHERE agents.id = :agent AND agents.session IS NOT NULL AND agents.status = 'terminated';
+
+-- name: dead_conversations
+-- The same of all that were terminated since an instant.
+SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts FROM agents
+  JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
+    CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
+  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
+  AND agents.session IS NOT NULL ORDER BY agents.key;
+
+-- name: agents_called
+-- Agents of a name, those that are not terminated first.
+SELECT agents.id, agents.status FROM agents WHERE agents.name = :name
+  ORDER BY CASE agents.status WHEN 'terminated' THEN 1 ELSE 0 END, agents.key DESC LIMIT 4;
 
 -- name: tasks_under_way_of_agent
 -- Tasks that an agent has a live run of, or that are queued to wake it.
@@ -373,10 +495,37 @@ UPDATE wakes SET state = 'fired', run_id = :run_id, updated_at = :now
 SELECT {wake} FROM wakes WHERE wakes.id = :id {lock};
 
 -- name: wakes_due
--- Wake-ups whose time has come and whose agent is at nothing else, the oldest first.
+-- Wake-ups whose time has come and whose agent and task could go on now, the oldest first.
 SELECT {wake} FROM wakes JOIN agents ON agents.key = wakes.agent_key
-  WHERE wakes.state = 'armed' AND wakes.due_at <= :now
-  AND agents.status IN ('pending', 'completed', 'error') ORDER BY wakes.due_at, wakes.key LIMIT :n;
+  JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = wakes.agent_key)
+  JOIN tasks ON tasks.key = runs.task_key
+  WHERE wakes.state = 'armed' AND wakes.due_at <= :now AND agents.status IN ('completed', 'error')
+  AND (tasks.agent_key <> agents.key OR tasks.status IN
+    ('queued', 'succeeded', 'blocked', 'needs_review', 'failed', 'canceled'))
+  AND NOT EXISTS (SELECT 1 FROM wakes r WHERE r.agent_key = wakes.agent_key AND r.state = 'ready')
+  ORDER BY wakes.due_at, wakes.key LIMIT :n;
+
+-- name: ready_wake_of_agent
+-- The wake-up that an agent is about to be woken by.
+SELECT wakes.id FROM wakes WHERE wakes.agent_key = :agent_key AND wakes.state = 'ready';
+
+-- name: last_work
+-- The run that an agent was at last, with its task.
+SELECT {run}, tasks.id, tasks.contract, tasks.qa_of_key FROM runs
+  JOIN tasks ON tasks.key = runs.task_key
+  WHERE runs.key = (SELECT MAX(r.key) FROM runs r JOIN agents ON agents.key = r.agent_key
+    WHERE agents.id = :agent);
+
+-- name: agent_at_hand
+-- What an agent has before it and behind it: unread messages, wake-ups, its last task, its parent.
+SELECT (SELECT COUNT(*) FROM messages LEFT JOIN deliveries d ON d.message_key = messages.key
+    WHERE messages.agent_key = :agent_key AND d.message_key IS NULL),
+  (SELECT COUNT(*) FROM wakes WHERE wakes.agent_key = :agent_key
+    AND wakes.state IN ('armed', 'ready')),
+  (SELECT tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
+    WHERE runs.agent_key = :agent_key ORDER BY runs.key DESC LIMIT 1),
+  (SELECT above.id FROM agents JOIN agents above ON above.key = agents.parent_key
+    WHERE agents.key = :agent_key);
 
 -- name: wakes_of_agent
 -- An agent's wake-ups, oldest first.
@@ -411,6 +560,12 @@ SELECT {message} FROM messages LEFT JOIN deliveries ON deliveries.message_key = 
   WHERE messages.agent_key = :agent_key AND deliveries.message_key IS NULL
   ORDER BY messages.key LIMIT :n;
 
+-- name: unread_of_run
+-- How many messages wait for the agent of a run.
+SELECT COUNT(*) FROM runs JOIN messages ON messages.agent_key = runs.agent_key
+  LEFT JOIN deliveries ON deliveries.message_key = messages.key
+  WHERE runs.id = :run AND deliveries.message_key IS NULL;
+
 -- name: deliver_message
 -- A run is given a message; it is given once.
 INSERT INTO deliveries (message_key, run_id, at) VALUES (:message_key, :run_id, :now)
@@ -419,6 +574,10 @@ INSERT INTO deliveries (message_key, run_id, at) VALUES (:message_key, :run_id, 
 -- name: frozen
 -- Who has frozen the store, if somebody has.
 SELECT actor, reason, at FROM switches WHERE name = 'frozen';
+
+-- name: starts_held
+-- Whoever is just starting a run comes first; who comes later sees what this transaction writes.
+{starts_held};
 
 -- name: freeze
 -- Nothing starts any more; freezing again changes nothing.
@@ -463,6 +622,10 @@ INSERT INTO inbox (id, cause, cell, severity, task_key, run_key, title, reason, 
     task_key = :task_key, run_key = :run_key, reason = :reason, severity = :severity,
     cell = :cell, next = :next, updated_at = :now, snoozed_until = NULL,
     state = CASE inbox.state WHEN 'snoozed' THEN 'open' ELSE inbox.state END;
+
+-- name: cause_waiting
+-- Whether something with this cause is not resolved yet.
+SELECT inbox.key FROM inbox WHERE inbox.cause = :cause AND inbox.state <> 'resolved';
 
 -- name: inbox_item_locked
 -- One inbox item, held until the transaction ends.
@@ -558,9 +721,12 @@ SELECT {run}, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key WHERE r
 SELECT {run} FROM runs WHERE runs.task_key = :key ORDER BY runs.attempt;
 
 -- name: agents_of_task
--- Who worked at a task.
-SELECT DISTINCT {agent} FROM agents JOIN runs ON runs.agent_key = agents.key
-  WHERE runs.task_key = :key ORDER BY agents.key;
+-- Who worked at a task, and who lived inside of their conversations.
+SELECT {agent} FROM agents
+  WHERE agents.key IN (SELECT runs.agent_key FROM runs WHERE runs.task_key = :key)
+  OR (agents.kind <> 'agent'
+    AND agents.parent_key IN (SELECT runs.agent_key FROM runs WHERE runs.task_key = :key))
+  ORDER BY agents.key;
 
 -- name: latest_verdict
 -- The level and sentence of one run of a task.

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from truegreen.errors import InvalidInput
 from truegreen.work.agents import claude_code, codex, command, gemini, opencode, qwen
-from truegreen.work.agents.reading import Adapter, Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents.reading import (
+    Adapter,
+    Ending,
+    Expectation,
+    GatewayDoor,
+    Live,
+    Reader,
+    Reading,
+)
 
 if TYPE_CHECKING:
     from truegreen.work.agents.versions import FoundClient
@@ -21,6 +29,7 @@ __all__ = [
     "Adapter",
     "Ending",
     "Expectation",
+    "GatewayDoor",
     "Live",
     "Reader",
     "Reading",

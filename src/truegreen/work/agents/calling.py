@@ -5,12 +5,13 @@ A client is a value made of such facts; its module fills it in. Nothing here rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from truegreen.work.agents import prompts
-from truegreen.work.agents.reading import Expectation, Reader
+from truegreen.work.agents.pointing import Pointed, by_variables
+from truegreen.work.agents.reading import Expectation, GatewayDoor, Reader
 
 
 class Calling(Struct, frozen=True, kw_only=True):
@@ -85,6 +86,8 @@ class Client(Struct, frozen=True, kw_only=True):
     expecting: Callable[[Sequence[str]], Expectation]
     has_claims: bool = True
     merged: bool = False
+    apis: tuple[str, ...] = ()
+    pointing: Callable[[Sequence[str], Mapping[str, str], GatewayDoor], Pointed] = by_variables
 
     @property
     def program(self) -> str:
@@ -125,3 +128,7 @@ class Client(Struct, frozen=True, kw_only=True):
     def reader(self, expects: Expectation) -> Reader:
         """A fresh reader for one run."""
         return self.reading(expects)
+
+    def pointed(self, argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor) -> Pointed:
+        """The command and the variables with which it thinks through a door."""
+        return self.pointing(argv, env, door)

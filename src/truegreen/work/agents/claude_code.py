@@ -303,4 +303,5 @@ CLIENT = Client(
     },
     reading=_reader,
     expecting=_expects,
+    apis=("anthropic",),
 )

@@ -19,6 +19,7 @@ SYNTHETIC = "<synthetic>"
 _PARTIAL = b'{"type":"stream_event"'
 _KNOWN = frozenset({"system", "assistant", "user", "result", "rate_limit_event"})
 _MOST_TASKS = 1000
+_TASK_FIELDS = ("task_id", "task_type", "subagent_type", "description")
 _TASK_OVER = ("completed", "failed", "killed", "stopped", "cancelled", "canceled")
 
 _OWN_BACK_OFF_S = 45.0
@@ -66,6 +67,7 @@ class Line(Struct):
     request_id: str | None = None
     isSynthetic: bool | None = None  # noqa: N815 - the client's spelling
     tool_result_meta: list[ResultMeta] | None = None
+    tool_use_result: Any = None
     # notices
     content: Any = None
     key: str | None = None
@@ -74,6 +76,9 @@ class Line(Struct):
     error_status: int | None = None
     tool_use_id: str | None = None
     task_id: str | None = None
+    task_type: Any = None
+    subagent_type: Any = None
+    description: Any = None
     status: Any = None
     patch: Any = None
     tasks: list[Any] | None = None
@@ -155,7 +160,13 @@ class Stream(Conversation):
         elif event.type == "user" and isinstance(event.message, Message):
             main = event.parent_tool_use_id is None
             synthetic = bool(event.isSynthetic)
-            self.told(event.message, event.tool_result_meta, main=main, synthetic=synthetic)
+            self.told(
+                event.message,
+                event.tool_result_meta,
+                main=main,
+                synthetic=synthetic,
+                result=event.tool_use_result,
+            )
         elif event.type == "result":
             self._result(event)
         elif event.type == "system":
@@ -193,7 +204,8 @@ class Stream(Conversation):
         elif event.subtype == "background_tasks_changed":
             self._listed = True
             self.live.background = len(event.tasks or ())
-        elif (event.subtype or "").startswith("task_") and not self._listed:
+            self.children.listed(event.tasks or [])
+        elif (event.subtype or "").startswith("task_"):
             self._task(event)
 
     def _init(self, event: Line) -> None:
@@ -211,6 +223,12 @@ class Stream(Conversation):
     def _task(self, event: Line) -> None:
         """Older versions don't list background tasks; then starts and ends are counted."""
         patched = event.patch.get("status") if isinstance(event.patch, dict) else None
+        if event.subtype == "task_started":
+            self.children.task({name: getattr(event, name) for name in _TASK_FIELDS})
+        else:
+            self.children.is_over(event.task_id, event.status or patched)
+        if self._listed:
+            return
         if event.subtype == "task_started" and len(self._tasks) < _MOST_TASKS:
             self._tasks.add(event.task_id or "")
         elif event.status in _TASK_OVER or patched in _TASK_OVER:

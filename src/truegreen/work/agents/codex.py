@@ -8,16 +8,19 @@ begin with «Reconnecting» are notices of a retry.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from truegreen.facts import AgentKind
 from truegreen.model import ExitDetail
 from truegreen.work.agents import prompts
 from truegreen.work.agents.calling import Calling, Client
+from truegreen.work.agents.children import Children
 from truegreen.work.agents.events import Lines
-from truegreen.work.agents.reading import Ending, Expectation, Live, Reader
+from truegreen.work.agents.pointing import Pointed, by_variables, variables
+from truegreen.work.agents.reading import Ending, Expectation, GatewayDoor, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import egress_denied, provider_failure
 from truegreen.work.agents.wording import action, cut, decoded, one_line
@@ -53,6 +56,9 @@ class Item(Struct):
     arguments: Any = None
     error: Any = None
     query: str | None = None
+    prompt: Any = None
+    receiver_thread_ids: Any = None
+    agents_states: Any = None
 
 
 class Usage(Struct):
@@ -80,6 +86,7 @@ class Stream:
         self.expects = expects
         self.lines = Lines(Line, _KNOWN)
         self.live = Live()
+        self.children = Children(self.live)
         self.in_turn = False
         self.over = ""
         """The turn's last event: `completed`, `failed`, or nothing yet."""
@@ -131,6 +138,17 @@ class Stream:
             self.live.last_message = cut(self.answer)
         elif item.type in _TOOLS:
             self._tool(item, over=over)
+            self._threads(item)
+
+    def _threads(self, item: Item) -> None:
+        """Threads that it started, and how it says that they stand."""
+        states = item.agents_states if isinstance(item.agents_states, dict) else {}
+        named = item.receiver_thread_ids if isinstance(item.receiver_thread_ids, list) else []
+        for thread in dict.fromkeys(each for each in [*named, *states] if isinstance(each, str)):
+            state = states.get(thread)
+            status = state.get("status") if isinstance(state, dict) else state
+            self.children.began(AgentKind.SUBAGENT, thread, item.prompt)
+            self.children.is_over(thread, status)
 
     def _tool(self, item: Item, *, over: bool) -> None:
         if not over:
@@ -307,6 +325,23 @@ class CodexCalling(Calling, frozen=True, kw_only=True):
         return prompts.inserted(command, start, "resume")
 
 
+def _pointed(argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor) -> Pointed:
+    """A provider of our own: its configuration would otherwise choose another one."""
+    start = CLIENT.calling.start(argv)
+    if start is None:
+        return by_variables(argv, env, door)
+    table = "model_providers.truegreen"
+    settings = {
+        "model_provider": "truegreen",
+        f"{table}.name": "truegreen",
+        f"{table}.base_url": f"{door.url}/v1",
+        f"{table}.env_key": "OPENAI_API_KEY",
+        f"{table}.wire_api": "responses",
+    }
+    words = [word for pair in settings.items() for word in ("-c", f'{pair[0]}="{pair[1]}"')]
+    return prompts.inserted(argv, start, *words), variables(door)
+
+
 CLIENT = Client(
     name=NAME,
     calling=CodexCalling(
@@ -327,4 +362,6 @@ CLIENT = Client(
     switches={},
     reading=_reader,
     expecting=_expects,
+    apis=("openai",),
+    pointing=_pointed,
 )

@@ -6,12 +6,20 @@ claim file or a declaration to the supervisor says more, and is read elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from truegreen.facts import Claim
 from truegreen.model import PARENT, ClaimKind, ExitDetail
 from truegreen.work.agents import prompts
-from truegreen.work.agents.reading import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents.pointing import Pointed, by_variables
+from truegreen.work.agents.reading import (
+    Ending,
+    Expectation,
+    GatewayDoor,
+    Live,
+    Reader,
+    Reading,
+)
 from truegreen.work.agents.wording import decoded, one_line
 
 NAME = "command"
@@ -70,6 +78,7 @@ class Command:
     has_claims = False
     merged = True
     passes: tuple[str, ...] = ()
+    apis = ("anthropic", "openai", "gemini")
     can = ("exit code", "claim file", "resume by its own command")
 
     def recognises(self, command: Sequence[str]) -> bool:
@@ -104,6 +113,10 @@ class Command:
     def reader(self, expects: Expectation) -> Reader:  # noqa: ARG002 - the protocol's
         """A fresh reader for one run."""
         return CommandReader()
+
+    def pointed(self, argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor) -> Pointed:
+        """By the variables that every SDK reads."""
+        return by_variables(argv, env, door)
 
 
 CLIENT = Command()

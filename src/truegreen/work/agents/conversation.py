@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from truegreen.work.agents.children import DELEGATING, Children
 from truegreen.work.agents.reading import Live
 from truegreen.work.agents.signs import egress_denied, reaches_out
 from truegreen.work.agents.wording import action, cut, one_line, text_of
@@ -133,9 +134,10 @@ class Conversation:
         self.interrupted = False
         self.used: set[str] = set()
         """Connectors that answered a call."""
+        self.children = Children(self.live)
         self._last_id: str | None = None
         self._last_tokens = 0
-        self._pending: dict[str, str] = {}
+        self._pending: dict[str, Block] = {}
 
     def heard(self, message: Message, *, main: bool) -> None:
         """The model spoke."""
@@ -158,26 +160,38 @@ class Conversation:
         name = block.name or ""
         self.live.tool_calls += 1
         self.live.last_action = action(name, block.input)
-        self.delegated = self.delegated or name in ("Task", "Agent", "agent", "task")
+        self.delegated = self.delegated or name in DELEGATING
         if len(self._pending) >= _MOST_PENDING:
             self._pending.pop(next(iter(self._pending)))
-        self._pending[block.id or ""] = name
+        self._pending[block.id or ""] = block
 
     def told(
-        self, message: Message, metas: list[ResultMeta] | None, *, main: bool, synthetic: bool
+        self,
+        message: Message,
+        metas: list[ResultMeta] | None,
+        *,
+        main: bool,
+        synthetic: bool,
+        result: Any = None,
     ) -> None:
-        """The user's side spoke: tool results, a gate's feedback, an interruption."""
+        """The user's side spoke: tool results, a gate's feedback, an interruption.
+
+        `result` is what a client adds to the one tool result of a message.
+        """
         by_id = {meta.id: meta for meta in metas or ()}
         for block in message.blocks:
             if block.type == "tool_result":
-                self._returned(block, by_id.get(block.tool_use_id))
+                self._returned(block, by_id.get(block.tool_use_id), result)
             elif block.type == "text" and block.text and main:
                 self.gate_unanswered = synthetic and block.text.startswith("Stop hook feedback")
                 self.interrupted = block.text.startswith("[Request interrupted by user")
 
-    def _returned(self, block: Block, meta: ResultMeta | None) -> None:
+    def _returned(self, block: Block, meta: ResultMeta | None, result: Any) -> None:
         call = block.tool_use_id or ""
-        tool = self._pending.pop(call, "")
+        asked = self._pending.pop(call, None)
+        tool = (asked.name if asked else None) or ""
+        if asked and not block.is_error:
+            self.children.answered(tool, call, asked.input, result)
         said = text_of(block.content)
         wrong = bool(block.is_error)
         if reaches_out(tool) and not self.hindered.egress:

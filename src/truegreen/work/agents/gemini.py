@@ -336,4 +336,5 @@ CLIENT = Client(
     switches={"GEMINI_CLI_NO_RELAUNCH": "true"},  # its launcher swallows signals
     reading=_reader,
     expecting=_expects,
+    apis=("gemini",),
 )

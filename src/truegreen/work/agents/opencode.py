@@ -7,15 +7,17 @@ itself. A connector that failed to start leaves no trace at all; the host must k
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from truegreen.model import ExitDetail
 from truegreen.work.agents.calling import Calling, Client
 from truegreen.work.agents.events import Lines
-from truegreen.work.agents.reading import Ending, Expectation, Live, Reader
+from truegreen.work.agents.pointing import Pointed, config_of, variables
+from truegreen.work.agents.reading import Ending, Expectation, GatewayDoor, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import egress_denied, provider_failure, reaches_out
 from truegreen.work.agents.wording import action, cut, decoded, one_line
@@ -276,6 +278,24 @@ def _expects(_: Sequence[str]) -> Expectation:
     return Expectation()
 
 
+_CONFIG = "OPENCODE_CONFIG_CONTENT"
+_PROVIDERS = {"anthropic": ("anthropic", "/v1"), "openai": ("openai", "/v1")}
+_PROVIDERS |= {"gemini": ("google", "/v1beta")}
+
+
+def _pointed(argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor) -> Pointed:
+    """Its providers are told where to go by its configuration, which a variable may hold."""
+    config = config_of(env.get(_CONFIG, ""))
+    mine = {
+        name: {"options": {"baseURL": f"{door.url}{path}", "apiKey": door.key}}
+        for name, path in (_PROVIDERS[api] for api in door.apis)
+    }
+    theirs = config.get("provider")
+    providers = {**(theirs if isinstance(theirs, dict) else {}), **mine}
+    text = msgspec.json.encode({**config, "provider": providers}).decode()
+    return list(argv), {**variables(door), _CONFIG: text}
+
+
 CLIENT = Client(
     name=NAME,
     calling=Calling(
@@ -301,4 +321,6 @@ CLIENT = Client(
     switches={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     reading=_reader,
     expecting=_expects,
+    apis=("anthropic", "openai", "gemini"),
+    pointing=_pointed,
 )

@@ -7,17 +7,19 @@ merged into one message; only the count of tokens tells how many there were.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from truegreen.facts import AgentKind
 from truegreen.model import ExitDetail
 from truegreen.work.agents import prompts
 from truegreen.work.agents.calling import Calling, Client
 from truegreen.work.agents.conversation import Conversation, Denial, Message, ResultMeta, Tokens
 from truegreen.work.agents.events import Lines
-from truegreen.work.agents.reading import Ending, Expectation, Reader
+from truegreen.work.agents.pointing import Pointed, by_variables, variables
+from truegreen.work.agents.reading import Ending, Expectation, GatewayDoor, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import provider_failure
 from truegreen.work.agents.wording import decoded, one_line
@@ -98,6 +100,8 @@ class Stream(Conversation):
 
     def _take(self, event: Line) -> None:
         main = event.parent_tool_use_id is None
+        if not main:
+            self.children.began(AgentKind.SUBAGENT, event.parent_tool_use_id)
         if event.type == "assistant" and isinstance(event.message, Message):
             self._said(event.message, main=main)
         elif event.type == "user" and isinstance(event.message, Message):
@@ -264,6 +268,14 @@ def _expects(argv: Sequence[str]) -> Expectation:
     return Expectation(text=chosen in (None, "text"))
 
 
+def _pointed(argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor) -> Pointed:
+    """It asks its settings which provider to use, unless it is told."""
+    told = prompts.value_of(argv, "--auth-type") is not None
+    if told or not prompts.is_program(argv, CLIENT.program):
+        return by_variables(argv, env, door)
+    return prompts.inserted(argv, 1, "--auth-type", "openai"), variables(door)
+
+
 CLIENT = Client(
     name=NAME,
     calling=Calling(
@@ -287,4 +299,6 @@ CLIENT = Client(
     switches={},
     reading=_reader,
     expecting=_expects,
+    apis=("openai",),
+    pointing=_pointed,
 )

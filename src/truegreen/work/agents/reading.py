@@ -6,12 +6,12 @@ Plain values and two protocols. They know no client; the clients' modules know t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from truegreen.facts import Claim
+from truegreen.facts import Child, Claim
 from truegreen.model import ExitDetail, ExitReason
 
 
@@ -55,6 +55,8 @@ class Live(Struct, kw_only=True):
     session: str | None = None
     version: str | None = None
     model: str | None = None
+    children: list[Child] = field(default_factory=list)
+    """What lives inside of the conversation, as it was seen last; each stands here once."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,14 @@ class Reading(Struct, frozen=True, kw_only=True):
     not_before_s: float = 0.0
     """Seconds after the ending until a rate limit resets; 0 when nobody said."""
     evidence: dict[str, Any] = {}
+
+
+class GatewayDoor(Struct, frozen=True, kw_only=True):
+    """Where an agent is to think, and as whom; `apis` are those that are to be had there."""
+
+    url: str
+    key: str
+    apis: tuple[str, ...]
 
 
 class Reader(Protocol):
@@ -132,3 +142,12 @@ class Adapter(Protocol):
 
     def reader(self, expects: Expectation) -> Reader:
         """A fresh reader for one run."""
+
+    @property
+    def apis(self) -> tuple[str, ...]:
+        """The model APIs of which it needs one to think through a gateway; none: it can't."""
+
+    def pointed(
+        self, argv: Sequence[str], env: Mapping[str, str], door: GatewayDoor
+    ) -> tuple[list[str], dict[str, str]]:
+        """The command, and variables to lay over its own, with which it thinks through a door."""

@@ -134,7 +134,7 @@ class _Asking(threading.Thread):
 
         client = httpx2.Client(
             trust_env=False,
-            verify=_trusted(self._environ) or True,
+            verify=trusted(self._environ) or True,
             proxy=self._proxy or None,
             timeout=self._seconds,
             follow_redirects=False,
@@ -166,7 +166,7 @@ class _Asking(threading.Thread):
             self._socket = told["return_value"].get_extra_info("socket")
 
 
-def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext | None:
+def trusted(environ: Mapping[str, str]) -> ssl.SSLContext | None:
     """The certificates that the environment names, if it names any."""
     file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
     if not (file or folder):

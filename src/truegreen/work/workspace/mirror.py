@@ -57,6 +57,7 @@ _PATIENCE_S = 20.0
 _PACKS = 40
 _FORGOTTEN_S = 86_400.0
 _OBJECT_BYTES = 1 << 30
+_BESIDE = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
 
 def find_git(outside: str) -> str:
@@ -223,11 +224,16 @@ class Mirror:
         timeout: float = 60,
         limit: int = 64 << 20,
         allow: str = "none",
+        beside: str = "",
     ) -> Done:
-        """Run git on the mirror, in it, and with nothing that anybody else could have set."""
+        """Run git on the mirror, in it, and with nothing that anybody else could have set.
+
+        `beside`: a folder of objects that it may read, too.
+        """
         _look_at(self.path)
         argv = [self.git, "--no-pager", "--no-replace-objects", "--literal-pathspecs", *arguments]
-        return tool(argv, cwd=self.path, env=self._environment(allow), timeout=timeout, limit=limit)
+        env = self._environment(allow) | ({_BESIDE: _quoted(beside)} if beside else {})
+        return tool(argv, cwd=self.path, env=env, timeout=timeout, limit=limit)
 
     def fetch(self, repository: str, name: str, ref: str) -> bytes | None:
         """Take a commit over from a repository on this machine, its objects checked.
@@ -259,6 +265,12 @@ class Mirror:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LC_ALL": "C.UTF-8",
         }
+
+
+def _quoted(folder: str) -> str:
+    """A path in a list of paths, where a colon would part it."""
+    plain = folder.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{plain}"'
 
 
 def _found(path: str, root: str) -> None:

@@ -1,5 +1,5 @@
--- Agents that live inside of another; wake-ups, each used once; who has read which message; and the
--- switch that keeps everything from starting.
+-- Agents that live inside of another; wake-ups, each used once; who has read which message; who is
+-- about to carry out which task; and the switch that keeps everything from starting.
 
 ALTER TABLE agents ADD COLUMN kind {text} NOT NULL DEFAULT 'agent'
   CHECK (kind IN ('agent', 'subagent', 'background', 'wakeup', 'cron'));
@@ -34,6 +34,12 @@ CREATE TABLE deliveries (
   message_key {int} PRIMARY KEY REFERENCES messages (key),
   run_id {text} NOT NULL,
   at {int} NOT NULL
+) {narrow};
+
+CREATE TABLE reservations (
+  task_key {int} PRIMARY KEY REFERENCES tasks (key),
+  holder {text} NOT NULL,
+  expires_at {int} NOT NULL
 ) {narrow};
 
 CREATE TABLE switches (

@@ -1,0 +1,313 @@
+"""What a client calls at each of its events: `python -I -S hook.py CLIENT EVENT STATE_DIR`.
+
+A file that stands alone and loads no library, for it is started at every tool call. Inside a run it
+asks the run's door; elsewhere it looks whether a mark names the conversation. It knows no client's
+JSON beyond where an id stands, and writes nothing about its environment. A doubt is a no.
+"""
+
+import posix
+import sys
+import time
+
+DECIDING = (
+    *("PreToolUse", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "SubagentStart"),
+    *("PermissionRequest", "TaskCreated"),
+    *("BeforeTool", "BeforeAgent", "BeforeModel", "BeforeToolSelection"),
+)
+"""Events whose answer lets something happen."""
+AFTERWARDS = ("PostToolUse", "PostToolUseFailure", "PostToolBatch", "AfterTool", "AfterModel")
+"""Events behind which a client can be made to end."""
+_MESSAGING = (
+    *(b"SendMessage", b"Task", b"Agent", b"send_input", b"send_message", b"resume_agent"),
+    *(b"followup_task", b"assign_task", b"agent_send"),
+)
+_OWN = (b"session_id", b"agent_id", b"parent_session_id")
+_ADDRESSEE = (b"to", b"recipient", b"resume", b"target", b"id", b"agent", b"agent_id")
+FORWARDED = 1 << 20
+_READ = 64 << 20
+_HEAD = 2000
+_LONGEST_NAME = 200
+_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_NOT_BRACES = bytes(set(range(256)) - set(b"{}[]"))
+_BETWEEN = b"{}[],: \t\r\n+-.0123456789eEtrufalsn"
+_BACKSLASH = 92
+_SHORT = 100  # a socket's address has room for 107 bytes
+_UNIX = _STREAM = 1
+_PATH_ONLY = 0o10000000  # O_PATH
+
+Answer = tuple[int, bytes, bytes]
+YES: Answer = (0, b"", b"")
+
+
+def main(words: list[str]) -> None:
+    """Answer one event and leave; whatever goes wrong on the way is no yes."""
+    client, event, state = (*words, "", "", "")[:3]
+    why = b"truegreen: the hook failed, and nothing is allowed on a doubt\n"
+    answer: Answer = (2, b"", why) if event in DECIDING else YES
+    try:
+        _beacon(client, event)
+        payload, size = read_input()
+        ours = b"TRUEGREEN_RUN", b"TRUEGREEN_SOCKET", b"TRUEGREEN_TOKEN_FILE"
+        if any(name in posix.environ for name in ours):
+            answer = _inside(client, event, state, payload, size)
+        else:
+            answer = _outside(client, event, state, payload, size)
+    finally:
+        leave(answer)
+
+
+def leave(answer: Answer) -> None:
+    """Write an answer and be gone; the interpreter's own end would take longer than all of it."""
+    try:
+        for descriptor, text in ((1, answer[1]), (2, answer[2])):
+            sent = 0
+            while sent < len(text):
+                sent += posix.write(descriptor, text[sent:])
+    finally:
+        posix._exit(answer[0])  # noqa: SLF001 - that is its name
+
+
+def read_input() -> tuple[bytes, int]:
+    """All of standard input as far as it is kept, and how much there was."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            chunk = posix.read(0, 1 << 20)
+        except InterruptedError:
+            continue
+        except OSError:  # closed: nobody says anything
+            chunk = b""
+        if not chunk:
+            return b"".join(chunks), size
+        if size < _READ:
+            chunks.append(chunk)
+        size += len(chunk)
+
+
+def no(client: str, event: str, why: str) -> Answer:
+    """A refusal as the client understands it; where it can't refuse, it is told to end."""
+    if event in AFTERWARDS or (client == "codex" and event == "SessionStart"):
+        return 0, b'{"continue":false,"stopReason":%s}' % _quoted(why.encode()), b""
+    return (2, b"", b"truegreen: %s\n" % why.encode()) if event in DECIDING else YES
+
+
+# -- inside a run ----------------------------------------------------------------------------------
+
+
+def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> Answer:
+    try:
+        return ask("hook", f"{client} {event}", payload[:FORWARDED], size)
+    except (OSError, ValueError) as error:
+        run = posix.environ.get(b"TRUEGREEN_RUN", b"")
+        if _is_fenced(state, run):
+            _trip(state, (client, event), run, payload)
+            return no(client, event, f"{run.decode()} is fenced off")
+        if event not in DECIDING:
+            return YES
+        why = getattr(error, "strerror", None) or str(error) or "no answer"
+        return no(client, event, f"the supervisor of this run does not answer ({why})")
+
+
+def ask(verb: str, words: str, payload: bytes, size: int) -> Answer:
+    """Ask the door of this run: a line with sizes and token, then the bytes. Its answer is ours.
+
+    OSError when there is no run here or nobody answers, ValueError when the answer makes no sense.
+    """
+    import _socket  # noqa: PLC0415 - outside of a run it is not needed
+
+    token = _token()
+    line = _socket.socket(_UNIX, _STREAM)
+    _connect(line, posix.environ.get(b"TRUEGREEN_SOCKET", b""))
+    head = f"\x01{verb} {len(payload)} {size} {token} {words}\n".encode()
+    line.sendall(head + payload)
+    chunks = []
+    while chunk := line.recv(1 << 16):
+        chunks.append(chunk)
+    first, _, rest = b"".join(chunks).partition(b"\n")
+    code, out, err = (int(word) for word in first.split())
+    if out + err != len(rest):
+        raise ValueError("its answer was cut off")
+    return code, rest[:out], rest[out:]
+
+
+def _token() -> str:
+    descriptor = posix.open(posix.environ.get(b"TRUEGREEN_TOKEN_FILE", b""), posix.O_RDONLY)
+    token = posix.read(descriptor, 1000).decode("ascii").strip()
+    posix.close(descriptor)
+    if not token or " " in token:
+        raise ValueError("the token of this run can't be read")
+    return token
+
+
+def _connect(line, path: bytes) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001 - _socket's
+    if len(path) > _SHORT:
+        folder, _, name = path.rpartition(b"/")
+        descriptor = posix.open(folder, _PATH_ONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        path = b"/proc/self/fd/%d/%s" % (descriptor, name)
+    line.connect(path)
+
+
+# -- elsewhere -------------------------------------------------------------------------------------
+
+
+def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> Answer:
+    if not _is_there(f"{state}/fenced"):
+        return YES  # nobody was ever terminated here
+    found = texts(payload) if size == len(payload) else None
+    own = [posix.environ.get(b"CLAUDE_CODE_SESSION_ID", b"")]
+    others: list[bytes] = []
+    if found is None:
+        # It can't be read: then a fenced name anywhere in it is one too many.
+        own += [name for name in posix.listdir(f"{state}/fenced".encode()) if name in payload]
+    else:
+        own += [value for key, value in found if key in _OWN]
+        others = _addressees(found)
+    for name in own:
+        if _is_fenced(state, name):
+            _trip(state, (client, event), name, payload)
+            return no(client, event, f"{name.decode()} is terminated; it never acts again")
+    for name in others:
+        if event in DECIDING and _is_fenced(state, name):
+            return no(client, event, f"{name.decode()} is terminated; nobody reaches it any more")
+    return YES
+
+
+def _addressees(found: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """Whom a call is for, if it is one that speaks to an agent."""
+    tools = [value for key, value in found if key == b"tool_name"]
+    if not any(tool.rpartition(b"__")[2] in _MESSAGING for tool in tools):
+        return []
+    asked = [b"tool_input." + key for key in _ADDRESSEE]
+    return [value for key, value in found if key in asked]
+
+
+def _is_fenced(state: str, name: bytes) -> bool:
+    if not 0 < len(name) <= _LONGEST_NAME or name.translate(None, _NAME) or not name.strip(b"."):
+        return False  # no mark has such a name
+    return _is_there(f"{state}/fenced/{name.decode()}")
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is such a file; one that can't be looked at is a doubt, and stays an error."""
+    try:
+        posix.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def texts(data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """The texts at the top of a JSON object by their keys, and those of `tool_input`.
+
+    `None` if it is no whole object. What stands inside of texts and deeper is passed over, so that
+    nobody answers for an id that is only spoken about; a key that comes twice is there twice.
+    """
+    found: list[tuple[bytes, bytes]] = []
+    depth = at = 0
+    top = inner = b""
+    while True:
+        quote = data.find(b'"', at)
+        gap = data[at:quote] if quote >= 0 else data[at:]
+        depth = _deeper(depth, gap, last=quote < 0) if at or _opens(gap) else -1
+        at = _end_of_text(data, quote) if quote >= 0 and depth > 0 else 0
+        if at == 0:
+            return found if quote < 0 and depth == 0 else None
+        if depth > 2:  # noqa: PLR2004 - the top, and one below it
+            continue
+        text = _plain(data[quote + 1 : at - 1])
+        if data[at : at + 16].lstrip()[:1] == b":":
+            top, inner = (text, b"") if depth == 1 else (top, text)
+        elif depth == 1:
+            found.append((top, text))
+        elif top == b"tool_input" and inner:
+            found.append((b"tool_input." + inner, text))
+
+
+def _opens(gap: bytes) -> bool:
+    return gap.lstrip()[:1] == b"{"
+
+
+def _deeper(depth: int, gap: bytes, *, last: bool) -> int:
+    """How deep it is behind what stands between two texts; -1 where no JSON looks like that."""
+    if gap.translate(None, _BETWEEN):
+        return -1
+    for brace in gap.translate(None, _NOT_BRACES):
+        depth += 1 if brace in b"{[" else -1
+        if depth < 0 or (depth == 0 and not last):
+            return -1
+    return depth
+
+
+def _end_of_text(data: bytes, quote: int) -> int:
+    """Behind the quote that closes a text; 0 if none does."""
+    end = quote
+    while (end := data.find(b'"', end + 1)) >= 0:
+        before = end
+        while data[before - 1] == _BACKSLASH:
+            before -= 1
+        if (end - before) % 2 == 0:
+            return end + 1
+    return 0
+
+
+def _plain(raw: bytes) -> bytes:
+    """A text without its escapes, as far as ids need it; a long one is none."""
+    if b"\\" not in raw or len(raw) > 6 * _LONGEST_NAME:
+        return raw
+    import _codecs  # noqa: PLC0415 - built in and loaded already
+
+    try:
+        return _codecs.unicode_escape_decode(raw.replace(b"\\/", b"/"))[0].encode("latin-1")
+    except ValueError:
+        return raw
+
+
+# -- the tripwire ----------------------------------------------------------------------------------
+
+
+def _trip(state: str, asked: tuple[str, str], name: bytes, payload: bytes) -> None:
+    """Leave word that somebody acts who must not; a word that can't be left changes no answer."""
+    folder = f"{state}/tripped"
+    run = posix.environ.get(b"TRUEGREEN_RUN", b"")
+    fields = (asked[0].encode(), asked[1].encode(), run, name, payload[:_HEAD])
+    text = b'{"client":%s,"event":%s,"run":%s,"session":%s,"payload":%s}\n' % tuple(
+        _quoted(field) for field in fields
+    )
+    stem = f"{folder}/{time.time_ns()}-{posix.getpid()}"
+    try:
+        if not _is_there(folder):
+            posix.mkdir(folder, 0o700)
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW
+        descriptor = posix.open(f"{stem}.part", flags, 0o600)
+        posix.write(descriptor, text)
+        posix.close(descriptor)
+        posix.rename(f"{stem}.part", f"{stem}.json")
+    except OSError:
+        return
+
+
+def _beacon(client: str, event: str) -> None:
+    """Say that the hook was called, to whoever tries it out."""
+    path = posix.environ.get(b"TRUEGREEN_BEACON")
+    if not path:
+        return
+    try:
+        descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND, 0o600)
+        posix.write(descriptor, f"{client} {event}\n".encode())
+        posix.close(descriptor)
+    except OSError:
+        return
+
+
+def _quoted(text: bytes) -> bytes:
+    """A text of JSON."""
+    shown = [
+        f"\\u{ord(mark):04x}" if mark < " " or mark in '"\\' else mark
+        for mark in text.decode("utf-8", "replace")
+    ]
+    return b'"%s"' % "".join(shown).encode()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,68 @@
+"""Marks of those who must not act any more: an empty file for each of their names.
+
+A door that can afford nothing else looks for one with a single `stat`. The record is what is true;
+marks are put back from it, and a mark that is missing opens no other door.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from os import path as paths
+
+from truegreen.record.ledger import Ledger
+from truegreen.record.ledger.tripwires import Fenced
+
+FOLDER = "fenced"
+_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,200}")
+
+
+def folder_of(state_dir: str) -> str:
+    """Where the marks are."""
+    return paths.join(state_dir, FOLDER)
+
+
+def is_fenced(state_dir: str, name: str) -> bool:
+    """Whether a session, agent or run of that name is marked."""
+    return bool(_NAME.fullmatch(name)) and paths.lexists(paths.join(folder_of(state_dir), name))
+
+
+def write(state_dir: str, fenced: Fenced) -> int:
+    """Mark all these names; says how many were not marked yet."""
+    return _write(folder_of(state_dir), {*fenced.agents, *fenced.sessions, *fenced.runs})
+
+
+def missing(ledger: Ledger, state_dir: str, since: int = 0) -> list[str]:
+    """The names that should be marked and are not."""
+    folder = folder_of(state_dir)
+    there = set(os.listdir(folder)) if paths.isdir(folder) else set()
+    names = {name for part in ledger.fenced(since) for name in part}
+    return sorted(name for name in names - there if _NAME.fullmatch(name))
+
+
+def put_back(ledger: Ledger, state_dir: str, since: int = 0) -> int:
+    """Mark whoever was terminated since an instant and is not marked; says how many that were."""
+    return _write(folder_of(state_dir), missing(ledger, state_dir, since))
+
+
+def _write(folder: str, names: Iterable[str]) -> int:
+    wanted = [name for name in names if _NAME.fullmatch(name)]
+    if not wanted:
+        return 0
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return sum(_made(handle, name) for name in wanted)
+    finally:
+        os.close(handle)
+
+
+def _made(folder: int, name: str) -> bool:
+    """An empty file appears whole, and twice is once."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        os.close(os.open(name, flags, 0o600, dir_fd=folder))
+    except FileExistsError:
+        return False
+    return True

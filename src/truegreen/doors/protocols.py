@@ -1,0 +1,120 @@
+"""How clients speak at their hooks: what an event says, and how an answer to it is written.
+
+Pure. One table where the clients differ; what is to be answered is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from truegreen.doors.actions import Action
+from truegreen.doors.frame import Answer
+from truegreen.doors.hook import no
+
+TOOL = ("PreToolUse", "BeforeTool")
+PROMPT = ("UserPromptSubmit", "BeforeAgent")
+AFTER_TOOL = ("PostToolUse", "PostToolUseFailure", "AfterTool")
+STOP = ("Stop", "AfterAgent")
+_SHELLS = ("Bash", "run_shell_command", "Shell", "shell")
+_COMMAND = ("command", "cmd")
+_ARGUMENTS = ("file_path", "path", "notebook_path", "absolute_path", "url", "pattern", "to")
+_MESSAGING = ("SendMessage", "Task", "Agent", "send_input", "send_message", "resume_agent")
+_ADDRESSEE = ("to", "recipient", "resume", "target", "id", "agent_id")
+_FAILED = re.compile(r"Exit code (-?\d+)")
+_TOLD = re.compile(r"^Exit Code: (-?\d+)\s*$", re.MULTILINE)
+_CONTEXT = {
+    "claude-code": ("UserPromptSubmit", "PostToolUse"),
+    "qwen": (),
+    "codex": (),
+    "gemini": (),
+}
+"""Where a client is known to hand further words on to its model."""
+
+Payload = dict[str, Any]
+
+
+class Executed(NamedTuple):
+    """A command that a client ran; without a code where the client does not tell it."""
+
+    call: str
+    command: str
+    code: int | None
+
+
+def denied(client: str, event: str, why: str) -> Answer:
+    """No, with the reason, as the client understands it."""
+    code, out, err = no(client, event, why)
+    return Answer(code, out.decode(), err.decode())
+
+
+def sent_back(client: str, why: str) -> Answer:
+    """The agent may not stop yet."""
+    decision = "deny" if client == "gemini" else "block"
+    return Answer(0, msgspec.json.encode({"decision": decision, "reason": why}).decode())
+
+
+def takes_words(client: str, event: str) -> bool:
+    """Whether a client hands on what it is told at an event."""
+    return event in _CONTEXT.get(client, ())
+
+
+def told(event: str, words: str) -> Answer:
+    """Further words for the model."""
+    said = {"hookEventName": event, "additionalContext": words}
+    return Answer(0, msgspec.json.encode({"hookSpecificOutput": said}).decode())
+
+
+def action_of(payload: Payload) -> Action:
+    """What a tool call is about to do."""
+    tool, given = _tool(payload)
+    names = _COMMAND if tool in _SHELLS else _ARGUMENTS
+    argument = next((given[n] for n in names if isinstance(given.get(n), str)), None)
+    if argument is None and isinstance(given.get("command"), list):
+        argument = " ".join(str(word) for word in given["command"])
+    if argument is None:
+        argument = msgspec.json.encode(given).decode() if given else ""
+    return Action(tool, argument, tool in _SHELLS)
+
+
+def addressees(payload: Payload) -> list[str]:
+    """Whom a call speaks to, if it speaks to an agent."""
+    tool, given = _tool(payload)
+    if tool.rpartition("__")[2] not in _MESSAGING:
+        return []
+    return [given[name] for name in _ADDRESSEE if isinstance(given.get(name), str)]
+
+
+def executed(client: str, event: str, payload: Payload) -> Executed | None:
+    """The command that an event says has run, with its exit code."""
+    tool, _ = _tool(payload)
+    if tool not in _SHELLS or event not in AFTER_TOOL:
+        return None
+    call = str(payload.get("tool_use_id") or "")
+    return Executed(call, action_of(payload).argument, _code(client, event, payload))
+
+
+def _code(client: str, event: str, payload: Payload) -> int | None:
+    if event == "PostToolUseFailure":
+        found = _FAILED.match(str(payload.get("error") or ""))
+        return int(found[1]) if found else None
+    response = payload.get("tool_response")
+    if not isinstance(response, dict):
+        return None  # Codex hands the output over, and the code to its stream alone
+    if client == "claude-code":
+        open_ended = response.get("backgroundTaskId") or response.get("interrupted")
+        return None if open_ended else 0
+    said = str(response.get("llmContent") or "")
+    found = _TOLD.search(said)
+    if found:
+        return int(found[1])
+    # Gemini tells the code of a command that failed, and nothing of one that did not.
+    plain = client == "gemini" and "Output:" in said and "\nSignal:" not in said
+    return 0 if plain and not payload.get("error") else None
+
+
+def _tool(payload: Payload) -> tuple[str, dict[str, Any]]:
+    tool, given = payload.get("tool_name"), payload.get("tool_input")
+    return (tool if isinstance(tool, str) else ""), (given if isinstance(given, dict) else {})

@@ -1,0 +1,155 @@
+"""What is known of the terminated: who is meant by a name, and what of them has to be silenced.
+
+Nothing here changes. Processes, files and marks are the business of those who ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from truegreen.contract import checked
+from truegreen.errors import Ambiguous, NotFound
+from truegreen.facts import AgentKind
+from truegreen.model import AgentStatus, RunStatus
+from truegreen.record.ids import ID_LENGTH
+from truegreen.record.ledger.desk import Desk
+from truegreen.record.ledger.tripwires import Fenced
+from truegreen.record.store import Row, Tx
+
+_NAME_BYTES = 500
+_NOBODY = ""
+_OUTPUT = "output"
+"""What a supervisor knows of a run's output only when all of its processes are gone."""
+
+
+class Whom(NamedTuple):
+    """A task or an agent."""
+
+    kind: str
+    id: str
+
+
+class Held(NamedTuple):
+    """A run that was fenced off, and who had it."""
+
+    run: str
+    task: str
+    was_live: bool
+    """Whether its agent was there; else its work was being checked."""
+    isolation: str
+    holder: str
+    process: str
+    is_over: bool
+    """Whether its supervisor has said since that all of it is gone."""
+    doubtful: bool
+    """Whether that supervisor could not be sure."""
+
+
+class Conversation(NamedTuple):
+    """A conversation that must not go on, and the facts of the run that it was at last."""
+
+    agent: str
+    kind: AgentKind
+    session: str
+    run: str
+    facts: dict[str, Any]
+
+
+class Fencing(Desk):
+    """The terminated, for those who make it so outside of the record."""
+
+    def whom(self, given: str) -> Whom:
+        """The task or agent behind an id or its beginning, a run, a session, or an agent's name."""
+        checked(given, "name", _NAME_BYTES)
+        with self._store.snapshot() as tx:
+            found = _by_id(tx, given) or _by_alias(tx, given)
+        if not found:
+            raise NotFound(f"no task or agent {given}")
+        if len(found) > 1:
+            ids = tuple(each.id for each in found)
+            raise Ambiguous(f"{given} could be {', '.join(ids[:3])}; give more of it", allowed=ids)
+        return found[0]
+
+    def held(self, *, task: str | None = None, agents: Iterable[str] = ()) -> list[Held]:
+        """Whose processes have to be gone, now that a task or agents are terminated."""
+        found: dict[str, Held] = {}
+        with self._store.snapshot() as tx:
+            for given in ((task or _NOBODY, _NOBODY), *((_NOBODY, agent) for agent in agents)):
+                rows = tx.all("fenced_work", task=given[0], agent=given[1])
+                found |= {row[1]: _held(row) for row in rows}
+        return list(found.values())
+
+    def held_since(self, at: int) -> list[Held]:
+        """The same, of all that was terminated since an instant."""
+        with self._store.snapshot() as tx:
+            return [_held(row) for row in tx.all("fenced_work_since", at=at)]
+
+    def names_of(self, agents: Iterable[str]) -> Fenced:
+        """The names under which terminated agents could act."""
+        ids = tuple(agents)
+        with self._store.snapshot() as tx:
+            rows = [row for agent in ids for row in tx.all("agent", id=agent)]
+            runs = [row[0] for agent in ids for row in tx.all("runs_of_agent", agent=agent)]
+        return Fenced(ids, tuple(row[4] for row in rows if row[4]), tuple(runs))
+
+    def dead_conversations(self, agents: Iterable[str]) -> list[Conversation]:
+        """The conversations of terminated agents."""
+        with self._store.snapshot() as tx:
+            rows = [tx.one("dead_conversation", agent=agent) for agent in agents]
+        return [_conversation(row) for row in rows if row]
+
+    def dead_conversations_since(self, at: int) -> list[Conversation]:
+        """The same, of all that were terminated since an instant."""
+        with self._store.snapshot() as tx:
+            return [_conversation(row) for row in tx.all("dead_conversations", at=at)]
+
+
+def _by_id(tx: Tx, given: str) -> list[Whom]:
+    """Tasks and agents whose id begins so; a run stands for its task."""
+    found: dict[Whom, None] = {}
+    for kind, name in (("tsk", "task"), ("agt", "agent"), ("run", "run")):
+        beginning = given if given.startswith(f"{kind}_") else f"{kind}_{given}"
+        rest = beginning[len(kind) + 1 :]
+        if not rest.isascii() or not rest.isalnum() or len(beginning) > ID_LENGTH:
+            continue
+        for (known,) in tx.all(f"ids_from_{name}", low=beginning, high=beginning + "~"):
+            whom = Whom(name, str(known))
+            if name == "run":
+                row = tx.one("run", id=known)
+                whom = Whom("task", str(row[-1] if row else known))
+            found[whom] = None
+    return list(found)
+
+
+def _by_alias(tx: Tx, given: str) -> list[Whom]:
+    """Whose conversation it is; else the agents of that name, as long as one of them lives."""
+    row = tx.one("conversation", session=given)
+    if row:
+        return [Whom("agent", row[0])]
+    rows = tx.all("agents_called", name=given)
+    alive = [row for row in rows if row[1] != AgentStatus.TERMINATED]
+    return [Whom("agent", row[0]) for row in alive or rows]
+
+
+def _held(row: Row) -> Held:
+    task, run, status, isolation, facts, data = row
+    held = msgspec.json.decode(data).get("held", {})
+    known = msgspec.json.decode(facts)
+    return Held(
+        run,
+        task,
+        status == RunStatus.TERMINATED,
+        isolation,
+        held.get("holder", ""),
+        held.get("process", ""),
+        _OUTPUT in known,
+        bool(known.get("unconfirmed") or known.get("survivors")),
+    )
+
+
+def _conversation(row: Row) -> Conversation:
+    agent, kind, session, run, facts = row
+    return Conversation(agent, AgentKind(kind), session, run, msgspec.json.decode(facts))
