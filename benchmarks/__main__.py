@@ -13,6 +13,7 @@ import msgspec
 from benchmarks import (
     counts,
     gates,
+    gateway,
     growth,
     ledger,
     reads,
@@ -40,6 +41,7 @@ SUITES: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "stream": stream.run,
     "growth": growth.run,
     "reads": reads.run,
+    "gateway": gateway.run,
 }
 
 

@@ -10,6 +10,8 @@ import sys
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+_DOORS = ("hook", "guard", "credential")
+"""Commands that agents and their clients call at every step."""
 
 
 def main() -> int:
@@ -49,6 +51,10 @@ def _answer(words: list[str]) -> int:
 
         (sys.stdout if words else sys.stderr).write(root_help())
         return 0 if words else 2
+    if words and words[0] in _DOORS and not completing:
+        from truegreen.doors.guard import enter  # noqa: PLC0415 - no click
+
+        enter(words)  # comes back only where a person asks for more
     import gc  # noqa: PLC0415 - built in
 
     gc.disable()  # loading makes no garbage; the root switches it on again

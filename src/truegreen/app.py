@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from truegreen.supervisor.place import Place
 
 RUN_VARIABLE = "TRUEGREEN_RUN"
-FOR_AGENTS = ("done", "fail", "blocked", "noop", "checkpoint")
+FOR_AGENTS = ("done", "fail", "blocked", "noop", "checkpoint", "guard", "credential", "hook")
 _SQLITE = "sqlite://"
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+from truegreen.doors.marks import put_back
 from truegreen.errors import NotRunning, Refused, Stale, TruegreenError, Unavailable
 from truegreen.facts import WakeCause
 from truegreen.model import TaskStatus
@@ -29,6 +30,8 @@ SHUT_DOWN = "the scheduler was shut down"
 _BUSY_SECONDS, _IDLE_SECONDS = 0.05, 1.0
 _HOUSE_SECONDS = 5.0
 _PARKED_SECONDS = 30.0
+_MARGIN_SECONDS = 600.0
+"""By so much the clocks of two machines, or a slow commit, may be apart."""
 _LOOK_AHEAD = 100
 
 
@@ -105,6 +108,7 @@ class Scheduler:
         self._parked: dict[str, tuple[int, float]] = {}
         """Tasks that did not move from this revision: they are not tried again at once."""
         self._kept_house = float("-inf")
+        self._marked = 0
         self._out_of_reach = False
         self.stopping = False
 
@@ -122,16 +126,22 @@ class Scheduler:
     def keep_house(self) -> None:
         """Put right what the dead left, and what nobody did in time."""
         self._kept_house = time.monotonic()
+        self._see_to_the_dead()
+        self._ledger.expire_reviews()
+        self._ledger.reconcile()
+
+    def _see_to_the_dead(self) -> None:
         for task in recover(self._ledger):
             self._audience.said(f"{task}  its supervisor died, and its run was ended")
         for task, holder in self._ledger.reservations(host_name()):
             process = read_holder(holder)
             if process is not None and not process.alive():
                 self._ledger.release(task, holder)
+        # All marks once, then the new ones: those of terminates elsewhere come no other way.
+        put_back(self._ledger, self._place.state_dir, self._marked)
+        self._marked = int((time.time() - _MARGIN_SECONDS) * 1e6)
         for alarm in alarms(self._ledger, self._place):
             self._audience.said(alarm)
-        self._ledger.expire_reviews()
-        self._ledger.reconcile()
 
     def wake(self) -> list[str]:
         """Queue the tasks of agents that are to be woken now; says which."""

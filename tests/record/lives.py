@@ -153,11 +153,11 @@ def _take(ledger: Ledger, ticket: Ticket, status: TaskStatus) -> None:
         judged(ledger, ticket, _OUTCOMES[status])
 
 
-def brought(ledger: Ledger, status: TaskStatus) -> tuple[Task, Ticket | None]:
+def brought(ledger: Ledger, status: TaskStatus, **terms: Any) -> tuple[Task, Ticket | None]:
     """A fresh task in any status, by verbs alone, with the ticket of its latest run."""
     if status is S.QUEUED:
-        return opened(ledger), None
-    ticket = started(ledger, **_TERMS.get(status, {}))
+        return opened(ledger, **terms), None
+    ticket = started(ledger, **_TERMS.get(status, {}), **terms)
     _take(ledger, ticket, status)
     now = ledger.task(ticket.task)
     assert now.status is status, f"wanted {status}, got {now.status}"

@@ -172,11 +172,11 @@ def test_no_run_starts_after_the_freeze_was_acknowledged(
             ledger.freeze(actor=OPERATOR, reason="look first")
             frozen = time.monotonic()
             tried = one.answer() + two.answer()
-            assert [r for r in tried if r.ended > frozen and not r.refused] == []
+            assert [r for r in tried if r.began >= frozen and not r.refused] == []
             early += sum(not r.refused for r in tried)
             ledger.thaw(actor=OPERATOR, reason="go on")
             ledger.terminate(trial.task, actor=OPERATOR)
-    assert 0 < early < 40, "one side always won: this race sees nothing"
+    assert early > 0, "nothing ever started: this race sees nothing"
 
 
 @pytest.mark.criterion("G22")
@@ -190,6 +190,7 @@ def test_a_freeze_waits_for_whoever_is_just_starting(postgres_url: str) -> None:
 
     def waiting(*values: Any) -> Any:
         ticket = start(*values)
+        values[0].one("frozen")  # everything before it has reached the database
         held.set()
         go.wait(10)
         return ticket
@@ -220,7 +221,7 @@ AGENT = (
 BY_ID = {
     "message": (
         "INSERT INTO messages (id, agent_key, sender, body, disposition, at)"
-        " SELECT 'msg_' || id, key, '', '', 'queued', 0 FROM agents WHERE id = ?"
+        " SELECT 'msg_' || id, key, '', '', 'queued_for_resume', 0 FROM agents WHERE id = ?"
     ),
     "wake": (
         "INSERT INTO wakes (id, agent_key, cause, body, due_at, state, armed_by, created_at,"
@@ -232,7 +233,7 @@ BY_ID = {
         " updated_at) SELECT 'kid_' || id, '', '', '', key, 'pending', 0, 0 FROM agents"
         " WHERE id = ?"
     ),
-    "resume": "UPDATE agents SET status = 'in_progress' WHERE id = ?",
+    "resume": "UPDATE agents SET status = 'in_progress', terminated_at = NULL WHERE id = ?",
 }
 """What many programs do: look at the status, then write by id."""
 

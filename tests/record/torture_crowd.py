@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from tests.record.torture_racer import Report
 from tests.record.torture_scenes import Scene, acts, end
 from tests.record.torture_servant import Servant
-from truegreen.errors import TruegreenError
+from truegreen.errors import Broken, TruegreenError
 from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def played(ledger: Ledger, part: Part) -> list[Report]:
         began, refused = time.monotonic(), ""
         try:
             act(ledger, part.scene)
+        except Broken:
+            traceback.print_exc()
+            refused = Broken.code
         except TruegreenError as error:
             refused = error.code
         reports.append(Report(began, time.monotonic(), refused))

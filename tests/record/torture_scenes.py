@@ -195,6 +195,7 @@ AFTER_THE_AGENT: dict[str, tuple[Act, ...]] = {
     "left": (_unblock,),
     "queued": (_claim_next,),
     "checked": (_judge,),
+    "heard": (_heartbeat,),
 }
 """What goes on when only the agent was terminated: others may still do and judge its task."""
 

@@ -21,6 +21,7 @@ _MESSAGING = (
     *(b"SendMessage", b"Task", b"Agent", b"send_input", b"send_message", b"resume_agent"),
     *(b"followup_task", b"assign_task", b"agent_send"),
 )
+_RESUME = (b"--resume", b"-r")
 _OWN = (b"session_id", b"agent_id", b"parent_session_id")
 _ADDRESSEE = (b"to", b"recipient", b"resume", b"target", b"id", b"agent", b"agent_id")
 FORWARDED = 1 << 20
@@ -47,8 +48,7 @@ def main(words: list[str]) -> None:
     try:
         _beacon(client, event)
         payload, size = read_input()
-        ours = b"TRUEGREEN_RUN", b"TRUEGREEN_SOCKET", b"TRUEGREEN_TOKEN_FILE"
-        if any(name in posix.environ for name in ours):
+        if in_run():
             answer = _inside(client, event, state, payload, size)
         else:
             answer = _outside(client, event, state, payload, size)
@@ -93,6 +93,12 @@ def no(client: str, event: str, why: str) -> Answer:
 
 
 # -- inside a run ----------------------------------------------------------------------------------
+
+
+def in_run() -> bool:
+    """Whether a run's agent is around us. Its id alone says nothing: judges carry it, too."""
+    ours = b"TRUEGREEN_SOCKET", b"TRUEGREEN_TOKEN_FILE", b"TRUEGREEN_FENCE"
+    return any(name in posix.environ for name in ours)
 
 
 def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> Answer:
@@ -155,7 +161,11 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
     if not _is_there(f"{state}/fenced"):
         return YES  # nobody was ever terminated here
     found = texts(payload) if size == len(payload) else None
-    own = [posix.environ.get(b"CLAUDE_CODE_SESSION_ID", b"")]
+    own = [
+        posix.environ.get(b"TRUEGREEN_RUN", b""),
+        posix.environ.get(b"CLAUDE_CODE_SESSION_ID", b""),
+        *_taken_up(posix.environ.get(b"CLAUDE_PID", b"")),
+    ]
     others: list[bytes] = []
     if found is None:
         # It can't be read: then a fenced name anywhere in it is one too many.
@@ -171,6 +181,20 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
         if event in DECIDING and _is_fenced(state, name):
             return no(client, event, f"{name.decode()} is terminated; nobody reaches it any more")
     return YES
+
+
+def _taken_up(pid: bytes) -> list[bytes]:
+    """What a client was started to go on with: a fork of a conversation has a name of its own."""
+    if not pid.isdigit():
+        return []
+    try:
+        descriptor = posix.open(b"/proc/%s/cmdline" % pid, posix.O_RDONLY)
+        words = posix.read(descriptor, 1 << 16).split(b"\0")
+        posix.close(descriptor)
+    except OSError:
+        return []  # another system, or the client has gone meanwhile
+    found = [word[9:] for word in words if word.startswith(b"--resume=")]
+    return found + [words[n + 1] for n in range(len(words) - 1) if words[n] in _RESUME]
 
 
 def _addressees(found: list[tuple[bytes, bytes]]) -> list[bytes]:

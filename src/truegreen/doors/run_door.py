@@ -8,6 +8,7 @@ at is not approved. Hooks, guarded commands and git come through the same door, 
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import socket
 import threading
@@ -170,7 +171,7 @@ class RunDoor:
         action = Action("Bash", shlex.join(words), True)
         if self.hooking.allowed(actor, action):
             return Answer()
-        return Answer(REFUSED, "", f"truegreen: not approved: {action}\n")
+        return Answer(REFUSED, "", f"truegreen: forbidden: not approved: {action}\n")
 
     def _allowed(self, actor: Actor, action: str) -> bool:
         """As a checkpoint: who may not go on is kept here until it is ended."""
@@ -266,12 +267,9 @@ class RunDoor:
 
 def _is_gone(line: socket.socket) -> bool:
     """Whether whoever asked has left: an asker sends nothing behind its question."""
-    try:
-        return line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+    look = select.poll()
+    look.register(line, select.POLLIN)
+    return bool(look.poll(0))
 
 
 def _claim(question: Line) -> Claim:

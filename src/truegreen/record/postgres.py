@@ -5,6 +5,7 @@ The only module that imports psycopg. It knows statements by name and nothing of
 
 from __future__ import annotations
 
+import itertools
 import select
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 try:
     import psycopg
     from psycopg import conninfo
+    from psycopg.pq import TransactionStatus
 except ImportError as error:  # pragma: no cover - exercised by an installation without the extra
     from truegreen.errors import StoreUnreachable as Missing
 
@@ -95,6 +97,7 @@ _END_SESSION = (
     " WHERE pid = %s AND backend_start = %s::timestamptz"
 )
 _UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError)
+_FAILURES = itertools.count()
 _AGAIN = "another writer was in the way; try again"
 _BY_STATE: dict[str, tuple[type[TruegreenError], str]] = {
     "40001": (Again, _AGAIN),
@@ -329,8 +332,12 @@ class PostgresStore:
 
     @staticmethod
     def _roll_back(connection: psycopg.Connection) -> None:
+        # psycopg takes statements for prepared whose turn never came in a pipeline that failed. It
+        # forgets them all at a rollback, but only at one whose text it has not met before.
+        failed = connection.info.transaction_status is TransactionStatus.INERROR
+        text = f"ROLLBACK -- {next(_FAILURES)}" if failed else "ROLLBACK"
         try:
-            connection.execute("ROLLBACK")
+            connection.execute(text.encode())
         except psycopg.OperationalError:
             connection.close()  # the server is gone, and the transaction with it
 

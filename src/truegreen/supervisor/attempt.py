@@ -202,7 +202,7 @@ class Attempt:
             speaks=prepared.adapter.has_claims,
             digest=left.digest,
             usage=self._worker.usage,
-            session=last.reading.session,
+            session=None if last.is_barred else last.reading.session,
             facts={
                 **log_facts(self._worker),
                 **self._worker.door_facts(),

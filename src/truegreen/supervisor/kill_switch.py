@@ -25,6 +25,7 @@ from truegreen.work.silencing import Quarry, Silence, living
 WORDS = "terminate --all"
 """What begins the reason of a freeze that the kill switch may lift again."""
 BOUND_SECONDS = 60.0
+_TELL_SECONDS = 1.0
 LIVE = (TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
 REST = tuple(s for s in TaskStatus if s not in LIVE and s not in SETTLED - {TaskStatus.BLOCKED})
 _DEAD = AgentStatus.TERMINATED
@@ -125,11 +126,18 @@ class _Switch:
     def __init__(self, ledger: Ledger, actor: Actor, words: str, told: Told) -> None:
         self._ledger, self._actor, self._words, self._told = ledger, actor, words, told
         self._deadline = time.monotonic() + BOUND_SECONDS
+        self._next = time.monotonic() + _TELL_SECONDS
         self.tasks: list[Termination] = []
         self.agents: set[str] = set()
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._deadline
+
+    def _tell(self) -> None:
+        """How far it is, where it takes long enough to wonder."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _TELL_SECONDS
+            self._told(f"{len(self.tasks)} tasks and {len(self.agents)} agents ended so far")
 
     def end_tasks(self, statuses: tuple[TaskStatus, ...]) -> None:
         """Page by page, until none is left: what was opened meanwhile is ended, too."""
@@ -141,7 +149,7 @@ class _Switch:
                 self.agents.update(done.agents)
                 if not done.already_terminated:  # it may have gone with another one
                     self.tasks.append(done)
-            self._told(f"{len(self.tasks)} tasks ended")
+                self._tell()
 
     def end_agents(self) -> None:
         """Those at nothing in heaps, the rest one by one."""
@@ -151,7 +159,7 @@ class _Switch:
             if not ids:
                 break
             self.agents.update(ids)
-            self._told(f"{len(self.agents)} agents ended")
+            self._tell()
         for agent in self._ledger.agents(AgentStatus.IN_PROGRESS, limit=LONGEST_PAGE):
             if not self._is_over():
                 self.agents.update(self._ledger.terminate_agent(agent.id, **given).agents)

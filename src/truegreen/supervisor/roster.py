@@ -127,11 +127,15 @@ class Roll:
         self._known.update({_name(child): child for child in news})
         return None
 
-    def close(self, live: Live) -> None:
-        """The process tree is gone, and what lived inside of it with it; it could be woken."""
-        self.call(live)
+    def close(self, live: Live) -> str | None:
+        """The process tree is gone, and what lived inside of it with it; it could be woken.
+
+        Says why nothing that it did may count, if that is so.
+        """
+        barred = self.call(live)
         over = [msgspec.structs.replace(each, over=True) for each in self._known.values()]
-        self.call(Live(children=list(over)))
+        self.call(Live(children=over))
+        return barred
 
     def _news(self, live: Live) -> list[Child]:
         news = {_name(c): c for c in live.children if self._known.get(_name(c)) != c}

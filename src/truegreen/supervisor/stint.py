@@ -22,6 +22,7 @@ from truegreen.supervisor.prepared import caps_left
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.supervisor.roster import Roll
 from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.exits import BARRED
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Profile, shielded
 from truegreen.work.process import Ended, Launch, Limits, run
@@ -47,6 +48,11 @@ class Stint(NamedTuple):
         """What it consumed."""
         live, seconds = self.live, round(self.ended.seconds, 3)
         return Usage(live.turns, live.tokens, live.cost_usd, seconds)
+
+    @property
+    def is_barred(self) -> bool:
+        """Whether its conversation is that of somebody who must not act any more."""
+        return self.ended.stopped.lstrip("!").startswith(BARRED)
 
     @property
     def is_plain_stop(self) -> bool:
@@ -150,11 +156,11 @@ class Worker:
         # The last look at the fence before there is a process: terminate may have come meanwhile.
         self._ledger.heartbeat(self._ticket, lease_seconds=LEASE_SECONDS)
         ended = run(launch, line=reader.feed, tick=tick, started=started)
-        self._roll.close(reader.live)
+        barred = self._roll.close(reader.live)
         if ended.stopped or ended.launch_error:
             return ended
         # Who is refused at a cap may leave before anybody ends it.
-        return msgspec.structs.replace(ended, stopped=self._capped())
+        return msgspec.structs.replace(ended, stopped=barred or self._capped())
 
     def _counted(self, live: Live, before: Usage) -> Live:
         """How far a stint is, with what a door counts instead of what the client tells."""

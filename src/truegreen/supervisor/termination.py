@@ -156,8 +156,8 @@ def rehearse(ledger: Ledger, whom: Whom, *, actor: Actor) -> dict[str, Any]:
 
 
 def is_here(holder: str) -> bool:
-    """Whether a supervisor of that name is, or was, one of this machine."""
-    return not holder or holder.startswith(host_name())
+    """Whether a supervisor of that name is, or was, one of this machine; or of no known one."""
+    return read_holder(holder) is None or holder.startswith(host_name())
 
 
 def _verb(ledger: Ledger, whom: Whom) -> Callable[..., Termination]:
@@ -170,11 +170,11 @@ def _live_elsewhere(held: Iterable[Held]) -> list[Held]:
 
 
 def _quarry(held: Held) -> Quarry:
-    """A run that nobody can be about to start any more needs no patience."""
+    """A run that nobody can be about to start any more needs no patience and no proof."""
     holder = read_holder(held.holder)
-    idle = not held.was_live or (not held.process and not (holder and holder.alive()))
-    sure = (held.is_over and not held.doubtful) or idle
-    return Quarry(held.run, held.isolation, process_of(held.process), sure)
+    held_by_nobody = not held.holder or (holder is not None and not holder.alive())
+    over = not held.was_live or (not held.process and held_by_nobody)
+    return Quarry(held.run, held.isolation, process_of(held.process), over or _is_gone(held))
 
 
 def _waited_for(held: Callable[[], list[Held]], others: list[Held]) -> tuple[Elsewhere, ...]:

@@ -165,7 +165,7 @@ class _Compared:
         if new:
             more = f" (and {len(new) - 1} more)" if len(new) > 1 else ""
             self.acts.append(Act("commit", f"on {_short(ref)}: {new[0]}{more}"))
-        elif carried and ref not in watched.own:
+        elif carried:
             words = f"{_short(ref)} was moved to {at[:12]} and holds work of the run"
             self.acts.append(Act("commit", words))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.faces.conftest import Furnished, Run
+from tests.faces.conftest import SCRIPT, Furnished, Run
 from tests.record.lives import OPERATOR, started
 from truegreen.model import AgentStatus
 from truegreen.record.ledger import open_ledger
@@ -20,8 +23,11 @@ def test_the_pool_is_listed_newest_first(tg: Run, furnished: Furnished):
     gone = ledger.register_agent("gone", "sha256:3", actor=OPERATOR)
     ledger.terminate_agent(gone.id, actor=OPERATOR)
     ledger.close()
-    names = [agent["name"] for agent in tg("agents", "--json").json()["agents"]]
-    assert names == ["gone", "busy", "coder"]
+    listed = tg("agents", "--json").json()["agents"]
+    assert [agent["name"] for agent in listed] == ["gone", "busy", "coder"]
+    assert {agent["kind"] for agent in listed} == {"agent"}
+    assert listed[1]["task"].startswith("tsk_")
+    assert {"unread", "wakes", "parent"} <= listed[1].keys()
     lines = tg("agents").out.splitlines()
     assert re.split("  +", lines[1])[:3] == [gone.id, "○ terminated", "gone"]
     assert re.split("  +", lines[2])[-1] == "s-2"
@@ -63,3 +69,27 @@ def test_a_slip_of_the_finger_below_agents_is_answered(tg: Run):
     answer = tg("agents", "adaptors")
     assert answer.status == 2
     assert "Did you mean adapters?" in answer.err
+
+
+@pytest.mark.criterion("K11", "G03")
+def test_a_message_is_sent_from_standard_input_and_says_what_became_of_it(
+    furnished: Furnished, environ: Callable[..., dict[str, str]], tmp_path: Path
+):
+    ledger = open_ledger(furnished.url)
+    agent = ledger.agents()[0].id
+
+    def send(body: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+        line = [SCRIPT, "send", agent, "-", "--json", *words]
+        made = {"env": environ(), "cwd": tmp_path, "check": False, "capture_output": True}
+        return subprocess.run(line, input=body, **made)  # type: ignore[call-overload, no-any-return]
+
+    sent = send("größer\n".encode(), "--key", "k")
+    assert json.loads(sent.stdout)["disposition"] == "delivered"
+    assert json.loads(send("größer\n".encode(), "--key", "k").stdout)["disposition"] == "duplicate"
+    assert [message.body for message in ledger.messages(agent)] == ["größer\n"]
+    for wrong in (b"\xff\xfe", b" \n", b"x" * 70_000):
+        refused = send(wrong)
+        assert (refused.returncode, refused.stderr) == (2, b"")
+        assert json.loads(refused.stdout)["error"]["code"] == "invalid_input"
+    assert len(ledger.messages(agent)) == 1
+    ledger.close()

@@ -12,6 +12,8 @@ from truegreen.doors.gateway.metering import Counted, Used
 _MILLION = 1_000_000
 _MODELS = 200
 _OTHERS = "(others)"
+_LEAST = 2
+"""The tokens of the smallest exchange: one that is read, and one that is written."""
 
 
 class Meter:
@@ -72,9 +74,10 @@ class Meter:
     def spent_cap(self) -> str:
         """The cap of which nothing is left for another request; empty while there is."""
         with self._lock:
-            if self._tokens >= self._caps.tokens:
+            if self._tokens + _LEAST > self._caps.tokens:
                 return "tokens"
-            return "cost_usd" if self._cost >= self._caps.cost_usd else ""
+            cost = round(self._cost, 9)  # sums of prices miss their whole by a hair
+            return "cost_usd" if cost >= self._caps.cost_usd else ""
 
     def told(self) -> dict[str, Any]:
         """As it stands in the record of the run."""

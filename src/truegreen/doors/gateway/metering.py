@@ -185,6 +185,9 @@ class Gauge:
         except zlib.error:
             self._lost = True
             return
+        if self._streamed and not self._held and plain.endswith(b"\n") and not _may_count(plain):
+            self._events += plain.count(b"data:")  # nearly all of a stream is words
+            return
         self._held += plain
         if self._streamed:
             self._take_events()

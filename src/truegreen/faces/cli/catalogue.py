@@ -52,6 +52,9 @@ GROUPS = {
         "blocked": ("claims", "declare that it can't go on without somebody"),
         "noop": ("claims", "declare that there was nothing to do"),
         "checkpoint": ("claims", "ask for approval before an action"),
+        "guard": ("doors", "run a command if this run may still act, and the command is approved"),
+        "credential": ("doors", "git's credential helper: lends a password to a live run"),
+        "hook": ("doors", "answer an event of the agent's client, by its own protocol"),
     },
     "Keep house": {
         "doctor": ("house", "examine settings, store and history; exit 5 when something is wrong"),
@@ -59,6 +62,7 @@ GROUPS = {
         "backup": ("house", "copy the store into a new file while it is in use"),
         "config": ("settings", "the settings in force and where each comes from"),
         "token": ("tokens", "create, list and revoke access tokens"),
+        "install": ("install", "hooks in the settings of a client: shown, written, seen to fire"),
     },
     "Know the words": {
         "demo": ("demo", "scripted agents play the failures that truegreen is for"),

@@ -226,12 +226,27 @@ def _draw_kept(paper: Paper, run: Run) -> None:
     if facts.get("unconfirmed"):
         words = "  unconfirmed: at this isolation nobody can know that nothing of it lives on"
         paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))
+    for line in hook_lines(facts):
+        paper.say(f"  {line}")
     if facts.get("gateway"):
         paper.say(f"  gateway   {gateway_words(facts['gateway'])}")
     if facts.get("log"):
         paper.say(Ink(f"  output    truegreen log {run.id}", "dim"))
     if facts.get("restore"):
         paper.say(Ink(f"  its work  {facts['restore']}", "dim"))
+
+
+def hook_lines(facts: dict[str, Any]) -> list[str]:
+    """What the hooks of a run told: its commands, those that failed, or that none was called."""
+    lines = []
+    if facts.get("hooks") in ("silent", "altered"):
+        lines.append(f"hooks     {facts['hooks']}: what the agent did was not watched")
+    told = facts.get("commands")
+    if told:
+        lines.append(f"commands  {told['count']} run, {told['failed']} failed")
+        failed = [each for each in told["last"] if each["code"]]
+        lines += [f"          exit {each['code']}  {each['command']}" for each in failed[-5:]]
+    return lines
 
 
 def gateway_words(seen: dict[str, Any]) -> str:

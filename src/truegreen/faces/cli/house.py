@@ -59,14 +59,16 @@ class Diagnosis(NamedTuple):
     "doctor",
     "truegreen doctor                             exit status 0 when healthy, else 5",
     "truegreen doctor --store backup.db --json    look at a copy",
+    "truegreen doctor --hooks                     also start each client that hooks were put into",
 )
-def doctor(frame: Frame) -> int:
-    """Examine settings, schema, files, history, counters and the receipt key.
+@click.option("--hooks", is_flag=True, help="Also start clients once, to see their hooks fire.")
+def doctor(frame: Frame, *, hooks: bool) -> int:
+    """Examine settings, schema, files, history, counters, the receipt key and installed hooks.
 
     It changes nothing in the store; marks of the terminated that are missing are put back.
     The exit status is 0 when nothing is wrong, 5 otherwise; each ailment comes with its next step.
     """
-    found = _diagnosed(frame)
+    found = _with_hooks(frame, _diagnosed(frame), start=hooks)
     frame.give(found.document(), lambda paper: _draw_diagnosis(paper, found))
     return _SICK if found.ailments else 0
 
@@ -115,6 +117,23 @@ def _fences(ledger: Ledger, config: Config) -> list[str]:
     if missing:
         notes.append(f"{missing} marks by which hooks know the terminated were missing; put back")
     return notes
+
+
+def _with_hooks(frame: Frame, found: Diagnosis, *, start: bool) -> Diagnosis:
+    """The same, with what is wrong with hooks that were installed into clients."""
+    config = frame.settings
+    if config is None or not os.path.isdir(os.path.join(config.state_dir, "installs")):
+        return found
+    from truegreen.faces.cli.install import examined  # noqa: PLC0415 - most have installed none
+
+    hooks = examined(config, start=start)
+    ailments = [Ailment("hooks", *fault) for fault in hooks.faults]
+    settings = {**found.settings, **({"hooks": ", ".join(hooks.files)} if hooks.files else {})}
+    return found._replace(
+        settings=settings,
+        ailments=[*found.ailments, *ailments],
+        warnings=(*found.warnings, *hooks.warnings),
+    )
 
 
 def _schema_ailments(state: migration.State) -> list[Ailment]:

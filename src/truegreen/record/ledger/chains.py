@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from truegreen.contract import AgentDefinition, Contract, read_contract
+from truegreen.contract import AgentDefinition, Contract, Gateway, read_contract
 from truegreen.errors import Forbidden, NotFound, Refused
 from truegreen.facts import SYSTEM, Actor
 from truegreen.model import Move, Note, Severity, TaskStatus
@@ -141,4 +141,6 @@ def _review_of(original: Contract) -> Contract:
         caps=original.caps,
         isolation=original.isolation,
         approval_within=original.approval_within,
+        # A reviewer thinks where the author does, unless it reaches nothing at all.
+        gateway=original.gateway if definition.network else Gateway(),
     )

@@ -45,7 +45,8 @@ SELECT {task}, tasks.contract, {run}, leases.holder, leases.process, claims.kind
 -- name: ready
 -- Queued tasks whose time has come, most urgent first; on PostgreSQL nobody waits for another.
 SELECT tasks.id FROM tasks WHERE tasks.status = 'queued' AND tasks.not_before <= :now
-  AND tasks.sealed_at IS NULL
+  AND tasks.sealed_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM wakes WHERE wakes.task_key = tasks.key AND wakes.state = 'ready')
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n {skip_locked};
 
 -- name: dispatchable

@@ -55,6 +55,8 @@ class Live(Struct, kw_only=True):
     session: str | None = None
     version: str | None = None
     model: str | None = None
+    metered: bool = False
+    """Whether tokens and cost were counted by the host, and not told by the client."""
     children: list[Child] = field(default_factory=list)
     """What lives inside of the conversation, as it was seen last; each stands here once."""
 

@@ -155,7 +155,7 @@ class _Sealing:
                 self._descend(handle, folder, self._layout.way)
         except FileNotFoundError:
             return  # the client never ran, or nothing of it is left
-        except (OSError, TimeoutError) as error:
+        except OSError as error:
             self.troubles.append(f"conversations in {folder} could not be sealed: {error}")
 
     def _descend(self, handle: int, folder: str, way: tuple[str, ...]) -> None:
@@ -169,6 +169,9 @@ class _Sealing:
                     self._descend(below, paths.join(folder, name), way[1:])
             except (FileNotFoundError, NotADirectoryError):
                 continue  # a file among folders, a link, or gone meanwhile
+            except PermissionError as error:
+                # One closed folder must not shield the others.
+                self.troubles.append(f"{paths.join(folder, name)}: {error.strerror}")
 
     def _seal_in(self, handle: int, folder: str) -> None:
         for name in os.listdir(handle):

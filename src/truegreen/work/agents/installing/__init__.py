@@ -8,6 +8,7 @@ its settings is the beacon's question.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,6 +18,12 @@ from truegreen.work.agents.installing import kept, merging
 from truegreen.work.agents.installing.jsontext import Malformed, parsed
 from truegreen.work.agents.installing.kept import Found, Install
 from truegreen.work.agents.installing.places import CLIENTS, Place, Scope, place_of
+
+_SECRET = re.compile(
+    r'("[^"\n]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH)[^"\n]*"\s*:\s*)"(?:[^"\\\n]|\\.)*"',
+    re.IGNORECASE,
+)
+"""Settings hold keys, and what stands around a change is shown with it."""
 
 __all__ = ["CLIENTS", "Install", "Place", "Plan", "Scope", "place_of"]
 
@@ -45,7 +52,7 @@ class Plan(NamedTuple):
             self.found.path if self.after is not None else "/dev/null",
             lineterm="",
         )
-        return "\n".join(lines)
+        return _SECRET.sub(r'\1"…"', "\n".join(lines))
 
 
 def to_install(place: Place, settings: Mapping[str, Any], state_dir: str) -> Plan:

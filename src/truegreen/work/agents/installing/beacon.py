@@ -1,4 +1,4 @@
-"""Starts a client once, headless, to see whether its hooks fire: without a model, without a network.
+"""Starts a client once, headless, to see whether its hooks fire: no model, no network, no cost.
 
 A server on loopback is its model and its proxy, and refuses both. The client has the settings that
 it always has. Only the hooks say that they were called: what the client says of itself is quoted.
@@ -11,10 +11,12 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from truegreen.contract.terms import Isolation
 from truegreen.work.agents import ADAPTERS
@@ -25,18 +27,23 @@ from truegreen.work.agents.reading import GatewayDoor
 from truegreen.work.agents.wording import cut, decoded
 from truegreen.work.environment import agent_environment
 from truegreen.work.jail import probe
-from truegreen.work.process import Launch, run, tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from truegreen.work.process import Launch, run
+from truegreen.work.tree import VARIABLE as RUN_VARIABLE
 
 VARIABLE = "TRUEGREEN_BEACON"
 PATIENCE_S = 30.0
 _TICK_S = 0.05
 _QUOTED = 600
+_BODY = 16 << 20
 _KEY = "no-key-at-all"
-_PROMPT = "truegreen looks whether its hooks fire; there is nothing to do"
+_PROMPT = "There is nothing to do: truegreen only looks whether you call it."
+_SIGNS = (
+    *("settings.json", "hooks.json", "did not load", "were skipped", "Invalid configuration"),
+    *("Error in:", "Expected", "trusted directory", "unknown option", "unexpected argument"),
+)
+"""How clients speak about settings that they do not heed."""
 _TRUST = "--dangerously-bypass-hook-trust"
+_AGAIN = "truegreen doctor --hooks"
 AWAITED = {
     CLAUDE_CODE: ("SessionStart", "UserPromptSubmit"),
     CODEX: ("SessionStart", "UserPromptSubmit"),
@@ -65,85 +72,88 @@ class _Try(NamedTuple):
     trouble: str
 
 
-def look(client: str, scope: Scope, environ: Mapping[str, str], cwd: str) -> Sighting:
-    """Start the client as its settings are now, and say which of our hooks fired."""
-    adapter = ADAPTERS[client]
-    program = shutil.which(adapter.program, path=environ.get("PATH", os.defpath))
+class _Start(NamedTuple):
+    """Which client is started, and where."""
+
+    client: str
+    program: str
+    scope: Scope
+    environ: Mapping[str, str]
+    cwd: str
+    switch: str
+
+
+def look(
+    client: str, scope: Scope, environ: Mapping[str, str], cwd: str, switch: str = ""
+) -> Sighting:
+    """Start the client as its settings are now, and say which of our hooks fired.
+
+    `switch` names what in its settings is known to switch them off.
+    """
+    name = ADAPTERS[client].program
+    program = shutil.which(name, path=environ.get("PATH", os.defpath))
     if program is None:
-        return Sighting(None, why=f"not verified: {adapter.program} is not on PATH")
+        return Sighting(verified=None, why=f"not verified: {name} is not on PATH")
     begun = time.monotonic()
-    tried = _tried(client, program, scope, environ, cwd, ())
+    start = _Start(client, program, scope, environ, cwd, switch)
+    tried = _tried(start)
     missing = [event for event in AWAITED[client] if event not in tried.fired]
-    why, step = "", ""
-    if missing:
-        trusted = _fires_when_trusted(client, program, scope, environ, cwd)
-        why, step = _explained(client, tried, missing, trusted=trusted)
-    return Sighting(
-        not missing,
-        tried.fired,
-        why,
-        step,
-        tried.said if missing else "",
-        tried.model_calls,
-        time.monotonic() - begun,
+    seen = _explained(start, tried, missing) if missing else Sighting(verified=True)
+    return seen._replace(
+        fired=tried.fired, model_calls=tried.model_calls, seconds=time.monotonic() - begun
     )
 
 
-def _fires_when_trusted(
-    client: str, program: str, scope: Scope, environ: Mapping[str, str], cwd: str
-) -> bool:
-    """Whether it is only that nobody has looked through the hooks yet."""
-    if client != CODEX:
-        return False
-    again = _tried(client, program, scope, environ, cwd, (_TRUST,))
-    return all(event in again.fired for event in AWAITED[client])
-
-
-def _explained(client: str, tried: _Try, missing: list[str], *, trusted: bool) -> tuple[str, str]:
-    program = ADAPTERS[client].program
-    if trusted:
-        return (
-            "codex skips hooks that nobody has trusted yet, without a word",
-            "start codex here, look through them with /hooks, trust them; then:"
-            " truegreen doctor --hooks",
-        )
+def _explained(start: _Start, tried: _Try, missing: list[str]) -> Sighting:
+    name = ADAPTERS[start.client].program
     if tried.trouble:
-        return f"{program} could not be started: {tried.trouble}", "mend that, then install again"
+        why = f"{name} could not be started: {tried.trouble}"
+        return Sighting(verified=False, why=why, next="mend that, then install again")
+    if start.switch:
+        why = f"«{start.switch}» in the same file switches all hooks off"
+        return Sighting(verified=False, why=why, next=f"turn it the other way, then: {_AGAIN}")
+    if start.client == CODEX and {*missing} <= {*_tried(start, *_trusted(start)).fired}:
+        whom = "hooks" if start.scope is Scope.USER else "projects and hooks"
+        why = f"codex passes over {whom} that nobody has trusted yet, without a word"
+        step = f"start codex there, trust them (/hooks shows them), then: {_AGAIN}"
+        return Sighting(verified=False, why=why, next=step)
     late = f" within {PATIENCE_S:.0f} s" if tried.timed_out else ""
     silent = "" if tried.fired else ": it ignores this settings file, or hooks are switched off"
-    why = f"{program} ran and {' and '.join(missing)} did not fire{late}{silent}"
-    return why, "mend what it says about its settings, then: truegreen doctor --hooks"
+    why = f"{name} ran and {' and '.join(missing)} did not fire{late}{silent}"
+    step = f"mend what it says about its settings, then: {_AGAIN}"
+    return Sighting(verified=False, why=why, next=step, said=tried.said)
 
 
-def _tried(
-    client: str,
-    program: str,
-    scope: Scope,
-    environ: Mapping[str, str],
-    cwd: str,
-    flags: tuple[str, ...],
-) -> _Try:
+def _trusted(start: _Start) -> tuple[str, ...]:
+    """The flags with which Codex takes it that somebody has looked, this once."""
+    project = msgspec.json.encode(start.cwd).decode()
+    return _TRUST, "-c", f'projects={{{project}={{trust_level="trusted"}}}}'
+
+
+def _tried(start: _Start, *flags: str) -> _Try:
+    in_project = start.scope is Scope.PROJECT
     with tempfile.TemporaryDirectory(prefix="truegreen-beacon-") as folder, _refusing() as server:
-        signal = os.path.join(folder, "fired")
-        argv, own = _CALLS[client](server.url, flags)
-        env = {**_environment(client, environ, server.url), **own, VARIABLE: signal}
-        if scope is not Scope.PROJECT:
-            env |= _TRUSTING.get(client, {})
-        where = os.path.join(folder, "empty")
-        os.mkdir(where)
+        signal, empty = os.path.join(folder, "fired"), os.path.join(folder, "empty")
+        os.mkdir(empty)
+        argv, env = _called(start, server.url, flags)
         launch = Launch(
-            argv=(program, *argv),
-            cwd=cwd if scope is Scope.PROJECT else where,
-            env=env,
+            # This is no run: a hook that believed so would look for a supervisor.
+            argv=("/usr/bin/env", "-u", RUN_VARIABLE, *argv),
+            cwd=start.cwd if in_project else empty,
+            env={
+                **env,
+                **({} if in_project else _TRUSTING.get(start.client, {})),
+                VARIABLE: signal,
+            },
             isolation=Isolation.REAPER if probe().reaper else Isolation.NONE,
             stdout_path=os.path.join(folder, "stdout"),
             stderr_path=os.path.join(folder, "stderr"),
             time_s=PATIENCE_S,
             grace_s=0.5,
         )
-        ended = run(launch, tick=_until_all(client, signal), tick_s=_TICK_S)
+        ended = run(launch, tick=_until_all(start.client, signal), tick_s=_TICK_S)
         return _Try(
-            _fired(signal, client),
+            _fired(signal, start.client),
             _telling(decoded(ended.stderr.tail) or decoded(ended.stdout.tail)),
             server.model_calls,
             ended.stopped == "time",
@@ -173,21 +183,118 @@ def _fired(signal: str, client: str) -> tuple[str, ...]:
 def _telling(said: str) -> str:
     """The lines in which a client speaks about its settings, if it does; else its last words."""
     lines = [line for line in said.splitlines() if line.strip()]
-    signs = ("settings", "hooks", "config", "trust", "Expected", "Error in")
-    about = [line for line in lines if any(sign in line for sign in signs)]
+    about = [line for line in lines if any(sign in line for sign in _SIGNS)]
     return cut("\n".join(about[:8] or lines[-4:]), _QUOTED)
 
 
-# -- how each is called -----------------------------------------------------------------------------
+# -- how each is called ----------------------------------------------------------------------------
+
+_CALLS = {
+    # No session is kept and no connector started: nobody should find traces of this afterwards.
+    CLAUDE_CODE: ("-p", _PROMPT, "--no-session-persistence", "--strict-mcp-config"),
+    CODEX: ("exec", "--skip-git-repo-check", "--ephemeral", "-s", "read-only", _PROMPT),
+    GEMINI: ("-p", _PROMPT),
+    QWEN: ("-p", _PROMPT),
+}
+_CODEX_ONCE = ("request_max_retries", "stream_max_retries")
+_QUIET = {
+    CLAUDE_CODE: {
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "0",
+        "DISABLE_AUTOUPDATER": "1",
+    },
+    GEMINI: {
+        # Whichever way to log in its settings name, there is a key for it that opens nothing.
+        "GOOGLE_GENAI_USE_GCA": "true",
+        "GOOGLE_CLOUD_ACCESS_TOKEN": _KEY,
+        "GOOGLE_API_KEY": _KEY,
+    },
+    QWEN: {"OPENAI_MODEL": "none"},
+}
+_TRUSTING = {GEMINI: {"GEMINI_CLI_TRUST_WORKSPACE": "true"}}
+"""An empty folder of our own may be trusted; a project is trusted by its owner or not at all."""
 
 
-def _environment(client: str, environ: Mapping[str, str], url: str) -> dict[str, str]:
-    """Their own surroundings, without any key, with a proxy that leads nowhere."""
+def _called(
+    start: _Start, url: str, flags: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command, and its own surroundings without any key, with a proxy that leads nowhere."""
+    client = start.client
     adapter = ADAPTERS[client]
-    env, _ = agent_environment(environ, adapter.passes, adapter.env())
+    env, _ = agent_environment(start.environ, adapter.passes, adapter.env())
     detours = {name for names in DETOURS.values() for name in names}
     env = {name: text for name, text in without_providers(env, ()).items() if name not in detours}
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         env |= {name: url, name.lower(): url}
     door = GatewayDoor(url=url, key=_KEY, apis=adapter.apis)
-    return {**env, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **adapter.pointed([], env, door)[1]}
+    argv, pointed = adapter.pointed([start.program, *_CALLS[client]], env, door)
+    own = {**pointed, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **_QUIET.get(client, {})}
+    if client == GEMINI:
+        own |= dict.fromkeys(("CODE_ASSIST_ENDPOINT", "GOOGLE_VERTEX_BASE_URL"), url)
+    return (*argv, *_further(client, own), *flags), {**env, **own}
+
+
+def _further(client: str, own: Mapping[str, str]) -> list[str]:
+    if client == CLAUDE_CODE:
+        # Settings may set variables, too, and go before the environment; a flag goes before them.
+        return ["--settings", msgspec.json.encode({"env": own}).decode()]
+    if client == CODEX:
+        once = [f"model_providers.truegreen.{name}=0" for name in _CODEX_ONCE]
+        return [word for value in once for word in ("-c", value)]
+    return []
+
+
+# -- the model that refuses ------------------------------------------------------------------------
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    model_calls = 0
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Refusal(BaseHTTPRequestHandler):
+    """Says 401 to a model call, and to a proxy's client that there is no way through."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    _WORDS = b'{"type":"error","error":{"type":"authentication_error","message":"only a beacon"}}'
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self._refuse
+        raise AttributeError(name)
+
+    def _refuse(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if length.isdigit():
+            self.rfile.read(min(int(length), _BODY))
+        if self.command == "POST" and self.path.startswith("/"):
+            self.server.model_calls += 1
+        self.close_connection = True
+        self.send_response(403 if self.command == "CONNECT" else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self._WORDS)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(self._WORDS)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@contextmanager
+def _refusing() -> Iterator[_Server]:
+    """A server on loopback while the context lasts."""
+    with _Server(("127.0.0.1", 0), _Refusal) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -16,6 +16,10 @@ _TEXT = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"true|false|null")
 _OPEN = {"{": "}", "[": "]"}
+_NO_VALUE = {
+    "": "a value is expected and the text ends",
+    '"': "a text that does not end, or with a character that must be escaped",
+}
 
 
 class Malformed(ValueError):
@@ -85,14 +89,12 @@ class _Reader:
         if depth > DEEPEST:
             self.fail(at, f"nested deeper than {DEEPEST}")
         mark = self.text[at : at + 1]
-        if mark in _OPEN and mark:
+        if mark in _OPEN:
             return self.container(at, depth, mark)
         for shape in (_TEXT, _NUMBER, _WORD):
             if found := shape.match(self.text, at):
                 return Node(at, found.end(), json.loads(found[0]))
-        if mark == '"':
-            self.fail(at, "a text that does not end, or with a character that must be escaped")
-        self.fail(at, f"a value is expected, and {f'«{mark}» found' if mark else 'the text ends'}")
+        return self.fail(at, _NO_VALUE.get(mark, f"a value is expected and «{mark}» found"))
 
     def container(self, start: int, depth: int, mark: str) -> Node:
         children: list[Child] = []
@@ -121,17 +123,19 @@ class _Reader:
         return Child(at, json.loads(found[0]), self.value(self.skip(colon + 1), depth + 1))
 
 
-# -- changes ----------------------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------------
 
 
 def appended(text: str, container: Node, key: str, value: Any) -> str:
-    """The text with one more member (or element, without a key), in the manner of its neighbours."""
+    """The text with one more member, or element (without a key), as its neighbours are written."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    shown = json.dumps(value, ensure_ascii=False)
+    shown = f"{json.dumps(key, ensure_ascii=False)}: {shown}" if key else shown
     first = container.children[0].start if container.children else container.end - 1
     opening = text[container.start + 1 : first]
     if container.children and "\n" not in opening:
         end = container.children[-1].end
-        return f"{text[:end]}, {_shown(key, value)}{text[end:]}"
+        return f"{text[:end]}, {shown}{text[end:]}"
     if container.children:
         lead, end, rest = opening.rpartition("\n")[2], container.children[-1].end, ""
         before = f"{text[:end]},"
@@ -139,7 +143,6 @@ def appended(text: str, container: Node, key: str, value: Any) -> str:
         base = _indentation(text, container.start)
         lead, end, rest = base + _unit(text), container.end - 1, newline + base
         before = text[: container.start + 1]
-    shown = _shown(key, value, _unit(text)).replace("\n", newline + lead)
     return f"{before}{newline}{lead}{shown}{rest}{text[end:]}"
 
 
@@ -153,16 +156,6 @@ def removed(text: str, container: Node, place: int) -> str:
     else:
         start, end = container.start + 1, container.end - 1
     return text[:start] + text[end:]
-
-
-def fresh(value: Any) -> str:
-    """A whole text for a file that was not there."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-def _shown(key: str, value: Any, unit: str | None = None) -> str:
-    shown = json.dumps(value, indent=unit, ensure_ascii=False)
-    return f"{json.dumps(key, ensure_ascii=False)}: {shown}" if key else shown
 
 
 def _indentation(text: str, at: int) -> str:

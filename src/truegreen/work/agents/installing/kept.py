@@ -56,19 +56,23 @@ def read(place: Place) -> Found:
     if os.path.islink(place.path) and not _inside(path, place.folder):
         note = f"{place.path} is a link: {path} is what changes"
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(path, "rb", opener=_opened) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(LARGEST + 1) if stat.S_ISREG(status.st_mode) else None
     except (FileNotFoundError, NotADirectoryError):
         return Found(path, "", exists=False, mode=_OURS if place.scope is Scope.USER else _SHARED)
     except OSError as error:
         raise Unavailable(f"{path} can't be read: {error.strerror}") from error
-    with open(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidInput(f"{path} is no plain file", path=path)
-        data = file.read(LARGEST + 1)
+    if data is None:
+        raise InvalidInput(f"{path} is no plain file", path=path)
     if len(data) > LARGEST:
         raise InvalidInput(f"{path} is larger than 4 MB: that is no settings file", path=path)
     return Found(path, _text(data, path), exists=True, mode=stat.S_IMODE(status.st_mode), note=note)
+
+
+def _opened(path: str, flags: int) -> int:
+    """Without waiting for somebody at the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _resolved(place: Place) -> str:
@@ -159,7 +163,7 @@ def _flush_names(folder: str) -> None:
         os.close(handle)
 
 
-# -- records ----------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
 def digest(text: str) -> str:

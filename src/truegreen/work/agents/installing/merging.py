@@ -14,7 +14,6 @@ from truegreen.work.agents.installing.jsontext import (
     Malformed,
     Node,
     appended,
-    fresh,
     parsed,
     removed,
 )
@@ -22,6 +21,8 @@ from truegreen.work.agents.installing.jsontext import (
 HOOK_FILE = "truegreen/doors/hook.py"
 _SWITCHES = ("enabled", "disabled", "notifications")
 """What stood beside the events in older settings of Gemini and its kin."""
+
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text"}
 
 
 class Ours(NamedTuple):
@@ -38,10 +39,9 @@ def installed(text: str, settings: Mapping[str, Any], client: str) -> str:
     Malformed, with its place, if the client would not take such settings.
     """
     wanted: dict[str, list[Any]] = settings["hooks"]
-    if not text.strip():
-        return fresh(settings)
+    text = text if text.strip() else "{}\n"
     check(text, client)
-    if _as_wanted(parsed(text), wanted):
+    if stands(text, settings):
         return text
     text = uninstalled(text)
     for event, groups in wanted.items():
@@ -60,6 +60,25 @@ def uninstalled(text: str) -> str:
 def found(text: str) -> list[Ours]:
     """Our hooks in the order in which they stand."""
     return [place.ours for place in _places(parsed(text))] if text.strip() else []
+
+
+def stands(text: str, settings: Mapping[str, Any]) -> bool:
+    """Whether exactly our hooks are there, as they are wanted."""
+    return _as_wanted(parsed(text), settings["hooks"])
+
+
+def switched_off(text: str) -> str:
+    """The switch in these settings that keeps every hook from firing; empty if there is none."""
+    plain = parsed(text).plain if text.strip() else {}
+    if not isinstance(plain, dict):
+        return ""
+    if plain.get("disableAllHooks") is True:
+        return "disableAllHooks"
+    for name in ("hooksConfig", "hooks"):
+        group = plain.get(name)
+        if isinstance(group, dict) and group.get("enabled") is False:
+            return f"{name}.enabled"
+    return ""
 
 
 def check(text: str, client: str) -> None:
@@ -99,10 +118,9 @@ def _check_event(text: str, event: str, groups: Node) -> None:
 
 
 def _expect(text: str, node: Node, kind: type, name: str) -> None:
-    words = {dict: "an object", list: "a list", str: "a text"}
     if not isinstance(node.plain, kind):
-        is_now = words.get(type(node.plain), "something else")
-        raise Malformed(text, node.start, f"{name} must be {words[kind]} and is {is_now}")
+        is_now = _KINDS.get(type(node.plain), "something else")
+        raise Malformed(text, node.start, f"{name} must be {_KINDS[kind]} and is {is_now}")
 
 
 def _once(text: str, node: Node, key: str) -> None:
@@ -111,14 +129,14 @@ def _once(text: str, node: Node, key: str) -> None:
         raise Malformed(text, places[1], f"«{key}» stands there twice; only the last one counts")
 
 
-# -- putting in -------------------------------------------------------------------------------------
+# -- putting in ------------------------------------------------------------------------------------
 
 
 def _added(text: str, event: str, group: Any) -> str:
     root = parsed(text)
     hooks = root.child("hooks")
     if hooks is None:
-        return appended(text, root, "hooks", {event: [group]})
+        return _added(appended(text, root, "hooks", {}), event, group)
     groups = hooks.child(event)
     if groups is None:
         return appended(text, hooks, event, [group])
@@ -133,14 +151,14 @@ def _as_wanted(root: Node, wanted: Mapping[str, list[Any]]) -> bool:
     return ours == wanted
 
 
-# -- finding again ----------------------------------------------------------------------------------
+# -- finding again ---------------------------------------------------------------------------------
 
 
 class _Place(NamedTuple):
     ours: Ours
     group: Any
     smallest: tuple[Node, int]
-    """The container, and which of its children goes with the hook: itself, or what it alone fills."""
+    """Which child of which container goes with the hook: itself, or what it alone fills."""
 
 
 def _places(root: Node) -> Iterator[_Place]:

@@ -1,0 +1,338 @@
+"""Wake-ups, deliveries, what lives inside of a conversation, and who is about to do what."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.record.lives import (
+    OPERATOR,
+    S,
+    agent_of,
+    brought,
+    contract,
+    declared,
+    ended,
+    judged,
+    opened,
+    started,
+)
+from truegreen.contract import Budget, read_contract
+from truegreen.errors import (
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    NotRunning,
+    Refused,
+    Stale,
+    Terminated,
+)
+from truegreen.facts import AgentKind, Child, WakeCause, WakeState
+from truegreen.model import AgentStatus, ExitDetail, Outcome, TaskStatus
+from truegreen.record.ledger import Ledger, Start
+from truegreen.record.rows import Agent, Task, Wake
+
+K = AgentKind
+LEFT = {
+    S.SUCCEEDED: Outcome.PASSED,
+    S.NEEDS_REVIEW: Outcome.INCONCLUSIVE,
+    S.FAILED: Outcome.FAILED,
+}
+
+
+def worked(ledger: Ledger, left: TaskStatus = S.SUCCEEDED, **terms: Any) -> tuple[Agent, Task]:
+    """An agent that has left its task in a status."""
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1")
+    if left is S.FAILED:
+        terms.setdefault("budget", Budget(attempts=1))
+    ticket = started(ledger, agent_id=agent.id, **terms)
+    if left in LEFT:
+        declared(ledger, ticket)
+        judged(ledger, ticket, LEFT[left])
+    elif left is S.BLOCKED:
+        ledger.end_run(ticket, ended(ExitDetail.REFUSED))
+    elif left is S.QUEUED:
+        ledger.end_run(ticket, ended(ExitDetail.SIGNALED))
+    else:
+        ledger.cancel(ticket.task, actor=OPERATOR)
+    task = ledger.task(ticket.task)
+    assert task.status is left
+    return ledger.agent(agent.id), task
+
+
+def armed(ledger: Ledger, agent: Agent, body: str = "go on", **more: Any) -> Wake:
+    return ledger.arm(agent.id, body, actor=OPERATOR, **more)
+
+
+def fired(ledger: Ledger, agent: Agent, wake: Wake) -> Any:
+    task = ledger.wake(wake.id)
+    return ledger.start(task.id, Start("test", agent=agent.id, wake=wake.id))
+
+
+@pytest.mark.criterion("G13", "K10")
+@pytest.mark.parametrize(
+    "left", [S.QUEUED, S.BLOCKED, S.NEEDS_REVIEW, S.FAILED, S.CANCELED, S.SUCCEEDED]
+)
+def test_the_task_that_was_left_goes_on_and_one_that_succeeded_is_followed(
+    ledger: Ledger, left: TaskStatus
+) -> None:
+    agent, before = worked(ledger, left)
+    wake = armed(ledger, agent, "one more\nthing")
+    assert [w.id for w in ledger.due()] == [wake.id]
+    task = ledger.wake(wake.id)
+    assert task.status is S.QUEUED
+    assert ledger.due() == []
+    woken = ledger.waking(task.id)
+    assert woken is not None
+    assert (woken.agent, woken.session, woken.wake.body) == (agent.id, "s-1", "one more\nthing")
+    if left is S.SUCCEEDED:
+        assert ledger.task(before.id) == before
+        terms = read_contract(ledger.dossier(task.id).contract)
+        assert (task.parent_key, terms.goal) == (before.key, "one more\nthing")
+        assert task.title == "fix the parser · one more thing"
+        assert terms.gates == read_contract(ledger.dossier(before.id).contract).gates
+    else:
+        assert task.id == before.id
+    ticket = ledger.start(task.id, Start("test", agent=agent.id, wake=wake.id))
+    (now,) = ledger.wakes(agent.id)
+    assert (now.state, now.run_id) == (WakeState.FIRED, ticket.run)
+    assert ledger.waking(task.id) is None
+
+
+def test_a_wake_up_is_used_once_however_many_try(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    wake = armed(ledger, agent)
+
+    def attempt(_: int) -> str:
+        try:
+            return ledger.wake(wake.id).id
+        except Refused as refused:
+            return refused.code
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(attempt, range(12)))
+    assert sum(answer.startswith("tsk_") for answer in answers) == 1
+    assert len(ledger.page().tasks) == 2
+
+
+def test_an_agent_is_woken_by_one_at_a_time(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    first, second = armed(ledger, agent), armed(ledger, agent, "again")
+    ticket = fired(ledger, agent, first)
+    assert ledger.due() == []
+    with pytest.raises(Stale, match="another run"):
+        ledger.wake(second.id)
+    declared(ledger, ticket)
+    assert ledger.due() == []  # its work is being checked
+    judged(ledger, ticket, Outcome.PASSED)
+    assert [w.id for w in ledger.due()] == [second.id]
+    ledger.wake(second.id)
+    third = armed(ledger, agent, "once more")
+    assert ledger.due() == []
+    with pytest.raises(Stale, match="about to be woken"):
+        ledger.wake(third.id)
+
+
+def test_nobody_else_can_be_given_the_task_that_is_to_wake_an_agent(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    other = ledger.register_agent("other", "sha256:2", actor=OPERATOR)
+    wake = armed(ledger, agent)
+    task = ledger.wake(wake.id)
+    for start in (Start("x"), Start("x", agent=other.id), Start("x", agent=other.id, wake=wake.id)):
+        with pytest.raises(Stale):
+            ledger.start(task.id, start)
+    assert ledger.task(task.id).status is S.QUEUED
+    assert ledger.agent(other.id).status is AgentStatus.PENDING
+
+
+@pytest.mark.criterion("G02", "G03", "G07")
+@pytest.mark.parametrize("state", [WakeState.ARMED, WakeState.READY])
+def test_terminate_makes_every_wake_up_void(ledger: Ledger, state: WakeState) -> None:
+    agent, _ = worked(ledger)
+    wake = armed(ledger, agent)
+    task = ledger.wake(wake.id) if state is WakeState.READY else None
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    (now,) = ledger.wakes(agent.id)
+    assert (now.state, now.run_id) == (WakeState.VOID, "")
+    if task:
+        assert ledger.task(task.id).status is S.TERMINATED
+        with pytest.raises(Refused):
+            ledger.start(task.id, Start("x", agent=agent.id, wake=wake.id))
+    with pytest.raises(Terminated):
+        ledger.wake(wake.id)
+    with pytest.raises(Terminated):
+        armed(ledger, agent)
+    assert ledger.due() == []
+
+
+def test_a_wake_up_that_leads_nowhere_is_called_off_and_says_why(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    wake = armed(ledger, agent)
+    assert ledger.call_off(wake.id, "gone").why == "gone"
+    assert ledger.call_off(wake.id, "again").why == "gone"
+    assert ledger.due() == []
+    with pytest.raises(Stale):
+        ledger.wake(wake.id)
+    ready = armed(ledger, agent)
+    ledger.wake(ready.id)
+    with pytest.raises(Refused):
+        ledger.call_off(ready.id, "too late")
+    with pytest.raises(NotFound):
+        ledger.call_off("wak_nothing", "gone")
+
+
+def test_who_never_worked_is_not_due_and_can_not_be_woken(ledger: Ledger) -> None:
+    agent = ledger.register_agent("new", "sha256:1", actor=OPERATOR)
+    wake = armed(ledger, agent)
+    assert ledger.due() == []
+    with pytest.raises(NotRunning, match="not worked"):
+        ledger.wake(wake.id)
+    assert ledger.last_work(agent.id) is None
+
+
+def test_a_wake_up_for_later_is_not_due(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    wake = armed(ledger, agent, cause=WakeCause.SCHEDULE, after_seconds=600)
+    assert ledger.due() == []
+    with pytest.raises(Stale, match="not due"):
+        ledger.wake(wake.id)
+    for seconds in (-1, float("nan"), 1e12):
+        with pytest.raises(InvalidInput):
+            armed(ledger, agent, after_seconds=seconds)
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("K10", "K12")
+def test_a_message_is_given_once_and_in_order(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    sent = [ledger.send(agent.id, f"m{n}", actor=OPERATOR).id for n in range(3)]
+    ticket = fired(ledger, agent, armed(ledger, agent))
+    assert ledger.unread(ticket.run) == 3
+    with ThreadPoolExecutor(4) as pool:
+        given = list(pool.map(lambda _: ledger.deliver(ticket), range(8)))
+    assert [[m.id for m in each] for each in given if each] == [sent]
+    assert ledger.unread(ticket.run) == 0
+    late = ledger.send(agent.id, "late", actor=OPERATOR)
+    assert [m.id for m in ledger.deliver(ticket, actor=agent_of(ticket))] == [late.id]
+    declared(ledger, ticket)
+    ledger.send(agent.id, "too late", actor=OPERATOR)
+    assert ledger.deliver(ticket) == []
+    assert ledger.at_hand([agent])[agent.key].unread == 1
+
+
+def test_a_run_is_given_nothing_under_another_fence(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    ledger.send(agent.id, "hello", actor=OPERATOR)
+    ticket = fired(ledger, agent, armed(ledger, agent))
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    with pytest.raises(Refused):
+        ledger.deliver(ticket)
+    assert ledger.unread(ticket.run) == 1
+
+
+# -- what lives inside -----------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("G17")
+def test_children_are_known_by_parent_kind_and_name(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR)
+    ticket = started(ledger, agent_id=agent.id)
+    both = [Child(K.SUBAGENT, "a1", "sub job"), Child(K.CRON, "a1", "* * * * *")]
+    first = ledger.converse(ticket, session="s-9", children=both)
+    again = ledger.converse(ticket, session="s-9", children=both)
+    assert [a.id for a in first] == [a.id for a in again]
+    assert [a.kind for a in first] == [K.SUBAGENT, K.CRON]
+    assert {a.parent_key for a in first} == {agent.key}
+    assert ledger.agent(agent.id).session == "s-9"
+    (over,) = ledger.converse(ticket, children=[Child(K.SUBAGENT, "a1", over=True)])
+    assert (over.status, over.name) == (AgentStatus.COMPLETED, "sub job")
+    (woken,) = ledger.converse(ticket, children=[Child(K.SUBAGENT, "a1")])
+    assert woken.status is AgentStatus.IN_PROGRESS
+    for child in (Child(K.AGENT, "x"), Child(K.SUBAGENT, "")):
+        with pytest.raises(InvalidInput):
+            ledger.converse(ticket, children=[child])
+    with pytest.raises(Forbidden):
+        ledger.arm(first[0].id, "wake", actor=OPERATOR)
+    assert ledger.at_hand([first[0]])[first[0].key].parent == agent.id
+    assert {a.id for a in ledger.dossier(ticket.task).agents} >= {a.id for a in first}
+
+
+@pytest.mark.criterion("G17", "G19")
+def test_children_go_with_their_parent_and_a_late_one_inherits(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR)
+    ticket = started(ledger, agent_id=agent.id)
+    (early,) = ledger.converse(ticket, session="s-9", children=[Child(K.SUBAGENT, "a1")])
+    gone = ledger.terminate(ticket.task, actor=OPERATOR)
+    assert set(gone.agents) == {agent.id, early.id}
+    (same,) = ledger.converse(ticket, children=[Child(K.SUBAGENT, "a1")])
+    (late,) = ledger.converse(ticket, children=[Child(K.BACKGROUND, "b1")])
+    assert (same.id, same.status) == (early.id, AgentStatus.TERMINATED)
+    assert (late.status, late.terminated_at is not None) == (AgentStatus.TERMINATED, True)
+    for who in (agent.id, early.id, late.id):
+        with pytest.raises(Terminated):
+            ledger.send(who, "hello", actor=OPERATOR)
+
+
+@pytest.mark.criterion("G19")
+def test_the_conversation_of_a_terminated_agent_is_nobodys(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    clone = ledger.register_agent("clone", "sha256:1", actor=OPERATOR)
+    ticket = started(ledger, agent_id=clone.id)
+    with pytest.raises(Terminated, match=agent.id):
+        ledger.converse(ticket, session="s-1")
+    assert ledger.agent(clone.id).session is None
+
+
+# -- who is about to do what -----------------------------------------------------------------------
+
+
+@pytest.mark.criterion("K07")
+def test_a_task_is_reserved_by_one(ledger: Ledger) -> None:
+    task = opened(ledger)
+    with ThreadPoolExecutor(4) as pool:
+        won = list(pool.map(lambda n: ledger.reserve(task.id, f"holder-{n}"), range(8)))
+    assert sum(won) == 1
+    assert ledger.dispatchable() == []
+    assert ledger.reserve(task.id, "mine", take=True)
+    assert ledger.reservations("min") == [(task.id, "mine")]
+    ledger.release(task.id, "other")
+    assert ledger.dispatchable() == []
+    ledger.release(task.id, "mine")
+    assert [due.task for due in ledger.dispatchable()] == [task.id]
+    assert not ledger.reserve("tsk_nowhere", "mine")
+
+
+def test_what_is_opened_or_woken_for_somebody_is_reserved_from_its_first_moment(
+    ledger: Ledger,
+) -> None:
+    agent, _ = worked(ledger)
+    ledger.open(contract(), actor=OPERATOR, holder="mine")
+    ledger.wake(armed(ledger, agent).id, holder="mine")
+    assert ledger.dispatchable() == []
+    assert len(ledger.reservations("mine")) == 2
+
+
+@pytest.mark.criterion("K08")
+def test_what_could_start_is_in_the_order_of_urgency(ledger: Ledger) -> None:
+    ids = {n: opened(ledger, priority=n).id for n in (0, 7, -7)}
+    brought(ledger, S.RUNNING)
+    sealed = opened(ledger, priority=9)
+    ledger.terminate(sealed.id, actor=OPERATOR)
+    opened(ledger, priority=8, depends_on=(ids[0],))
+    found = ledger.dispatchable()
+    assert [due.task for due in found] == [ids[7], ids[0], ids[-7]]
+    assert [due.chain for due in found] == [None] * 3
+    assert len(ledger.dispatchable(limit=1)) == 1
+
+
+def test_a_review_comes_with_the_task_that_it_is_about(ledger: Ledger) -> None:
+    task, _ = brought(ledger, S.PENDING_QA)
+    (review,) = ledger.reviews_of(task.id)
+    assert [(due.task, due.chain) for due in ledger.dispatchable()] == [(review.id, task.id)]
+    ledger.reserve(task.id, "its own supervisor")
+    assert ledger.dispatchable() == []

@@ -1,0 +1,282 @@
+"""Terminate around the record: other machines, closed folders, and the kill switch half-way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.record.lives import BASE, OPERATOR, S, brought, contract, opened
+from truegreen.facts import AgentKind, Child, Ticket
+from truegreen.model import AgentStatus
+from truegreen.record.ledger import Ledger, Start
+from truegreen.record.ledger.fencing import Whom
+from truegreen.supervisor import kill_switch, termination
+from truegreen.supervisor.holder import holder_name, host_name
+from truegreen.supervisor.kill_switch import terminate_all
+from truegreen.supervisor.termination import terminate
+from truegreen.work.agents.sealing import KEPT_FACT
+from truegreen.work.tree import Identity, me
+
+FAR = "another-host/4026531836/6a1f/4711/99"
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(termination, "ELSEWHERE_SECONDS", 0.3)
+
+
+def held_by(ledger: Ledger, holder: str, *, session: str | None = None, **more: object) -> Ticket:
+    """A live run of some supervisor."""
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session=session).id
+    start = Start(holder, base_digest=BASE, agent=agent, facts=more, isolation="jail")
+    return ledger.start(ledger.open(contract(), actor=OPERATOR).id, start)
+
+
+def ended(ledger: Ledger, ticket: Ticket, state: Path) -> termination.Ended:
+    whom = Whom("task", ticket.task)
+    return terminate(ledger, whom, state_dir=str(state), actor=OPERATOR, reason="enough")
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of nobody's run."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def written(process: Identity) -> dict[str, object]:
+    return process._asdict()
+
+
+# -- other machines --------------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("G15")
+def test_a_run_on_another_machine_is_named_and_not_called_dead(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, FAR)
+    for _ in range(2):
+        answer = ended(ledger, ticket, tmp_path)
+        assert answer.complete is False
+        (run,) = answer.elsewhere
+        assert (run.run, run.holder, run.ended) == (ticket.run, FAR, False)
+    assert ledger.task(ticket.task).status is S.TERMINATED
+
+
+@pytest.mark.criterion("G15")
+def test_another_machine_that_says_that_all_is_gone_completes_it(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, FAR)
+    late = threading.Timer(0.1, ledger.tell, (ticket, {"output": {"size": 0}}))
+    late.start()
+    answer = ended(ledger, ticket, tmp_path)
+    late.join()
+    assert answer.complete
+    assert [run.ended for run in answer.elsewhere] == [True]
+
+
+@pytest.mark.parametrize("doubt", [{"unconfirmed": True}, {"survivors": [4711]}])
+def test_another_machine_that_is_not_sure_does_not_complete_it(
+    ledger: Ledger, tmp_path: Path, doubt: dict[str, object]
+) -> None:
+    ticket = held_by(ledger, FAR)
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    ledger.tell(ticket, {"output": {"size": 0}, **doubt})
+    assert ended(ledger, ticket, tmp_path).complete is False
+
+
+def test_checks_on_another_machine_act_for_nobody(ledger: Ledger, tmp_path: Path) -> None:
+    task, _ = brought(ledger, S.PENDING_EVAL)
+    answer = terminate(
+        ledger, Whom("task", task.id), state_dir=str(tmp_path), actor=OPERATOR, reason="x"
+    )
+    assert (answer.elsewhere, answer.complete, answer.outcome) == ((), True, "clean")
+
+
+# -- this machine ----------------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("G26")
+def test_a_pid_that_belongs_to_somebody_else_now_is_left_alone(
+    ledger: Ledger, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    now = Identity.of(sleeper.pid)
+    assert now
+    ticket = held_by(ledger, f"{host_name()}{now.boot}/1/1")
+    ledger.heartbeat(ticket, process=written(now._replace(start=now.start - 1)))
+    answer = ended(ledger, ticket, tmp_path)
+    assert answer.killed == ()
+    assert sleeper.poll() is None
+
+
+@pytest.mark.criterion("G15")
+def test_the_process_that_was_written_down_dies_also_in_a_second_call(
+    ledger: Ledger, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """The first call got as far as its commit: the lease is gone, and nobody was killed."""
+    now = Identity.of(sleeper.pid)
+    assert now
+    ticket = held_by(ledger, f"{host_name()}{now.boot}/1/1")
+    ledger.heartbeat(ticket, process=written(now))
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    answer = ended(ledger, ticket, tmp_path)
+    assert (answer.already_terminated, answer.killed) == (True, (sleeper.pid,))
+    assert sleeper.wait(5) == -9
+
+
+def test_a_supervisor_that_has_started_nothing_yet_is_not_vouched_for(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, holder_name())
+    assert ended(ledger, ticket, tmp_path).unconfirmed == (ticket.run,)
+    ledger.tell(ticket, {"output": {"size": 0}})
+    assert ended(ledger, ticket, tmp_path).unconfirmed == ()
+
+
+def test_the_sender_itself_is_never_killed(ledger: Ledger, tmp_path: Path) -> None:
+    ticket = held_by(ledger, holder_name())
+    ledger.heartbeat(ticket, process=written(me()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("truegreen.work.silencing._rooted", lambda _: {})
+        assert ended(ledger, ticket, tmp_path).killed == ()
+
+
+# -- marks and conversations -----------------------------------------------------------------------
+
+
+@pytest.mark.criterion("G17", "G02")
+def test_what_lives_inside_of_a_conversation_goes_along_and_is_marked(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, holder_name(), session=SESSION)
+    (child,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a1")])
+    answer = ended(ledger, ticket, tmp_path)
+    assert child.id in answer.agents
+    assert set(os.listdir(tmp_path / "fenced")) == {*answer.agents, SESSION, "a1", ticket.run}
+    (late,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a2")])
+    assert late.status is AgentStatus.TERMINATED
+
+
+def test_where_no_mark_can_be_written_it_dies_all_the_same_and_says_so(
+    ledger: Ledger, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    (tmp_path / "fenced").write_text("in the way")
+    ticket = held_by(ledger, holder_name())
+    now = Identity.of(sleeper.pid)
+    assert now
+    ledger.heartbeat(ticket, process=written(now))
+    answer = ended(ledger, ticket, tmp_path)
+    assert answer.killed == (sleeper.pid,)
+    assert "marks for hooks could not be written" in answer.troubles[0]
+
+
+@pytest.mark.criterion("G28")
+def test_a_conversation_in_a_home_of_the_runs_own_is_sealed(ledger: Ledger, tmp_path: Path) -> None:
+    kept = {"client": "qwen", "folder": "/nowhere", "inside": ".qwen"}
+    ticket = held_by(ledger, holder_name(), session=SESSION, **{KEPT_FACT: kept})
+    chats = tmp_path / "runs" / ticket.run / "agent" / "home" / ".qwen" / "projects" / "p" / "chats"
+    chats.mkdir(parents=True)
+    (chats / f"{SESSION}.jsonl").write_text("{}")
+    assert ended(ledger, ticket, tmp_path).sealed == (f"{chats}/{SESSION}.jsonl.terminated",)
+
+
+# -- the kill switch -------------------------------------------------------------------------------
+
+
+def pulled(ledger: Ledger, state: Path, *, keep: bool = False) -> kill_switch.AllEnded:
+    return terminate_all(
+        ledger, state_dir=str(state), actor=OPERATOR, reason="enough", keep_frozen=keep
+    )
+
+
+@pytest.mark.criterion("G22", "G14")
+def test_the_kill_switch_seals_what_is_unsettled_and_retires_every_agent(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    tasks = {status: brought(ledger, status)[0] for status in S}
+    idle = [ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id for _ in range(7)]
+    answer = pulled(ledger, tmp_path)
+    assert (answer.complete, answer.frozen, answer.left) == (True, False, 0)
+    kept = {S.SUCCEEDED, S.FAILED, S.CANCELED}
+    for status, before in tasks.items():
+        now = ledger.task(before.id)
+        assert now.status is (status if status in kept else S.TERMINATED)
+        assert (now.sealed_at is None) == (status in kept)
+    assert {ledger.agent(agent).status for agent in idle} == {AgentStatus.TERMINATED}
+    assert set(idle) <= set(answer.agents)
+    assert len(answer.tasks) == len(set(S) - kept - {S.TERMINATED})
+    assert ledger.frozen() is None
+
+
+@pytest.mark.criterion("G22")
+def test_where_something_is_left_the_freeze_stays_and_the_next_pull_lifts_it(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, FAR)
+    answer = pulled(ledger, tmp_path)
+    assert (answer.complete, answer.frozen) == (False, True)
+    with pytest.raises(Exception, match="frozen"):
+        held_by(ledger, FAR)
+    ledger.tell(ticket, {"output": {"size": 0}})
+    answer = pulled(ledger, tmp_path)
+    assert (answer.complete, answer.frozen) == (True, False)
+
+
+@pytest.mark.criterion("G22", "G18")
+def test_broken_off_half_way_nothing_starts_and_the_next_pull_finishes(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [opened(ledger) for _ in range(4)]
+    real, calls = ledger.terminate, []
+
+    def cut_short(*words: str, **more: object) -> object:
+        calls.append(words)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return real(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger, "terminate", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        pulled(ledger, tmp_path)
+    monkeypatch.undo()
+    assert ledger.frozen()
+    assert pulled(ledger, tmp_path).complete
+    assert {ledger.task(task.id).status for task in tasks} == {S.TERMINATED}
+    assert ledger.frozen() is None
+
+
+@pytest.mark.criterion("G22")
+def test_a_freeze_of_somebody_else_is_not_lifted(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.freeze(actor=OPERATOR, reason="the registry is compromised")
+    opened(ledger)
+    answer = pulled(ledger, tmp_path)
+    assert (answer.complete, answer.frozen) == (True, True)
+    held = ledger.frozen()
+    assert held
+    assert held.reason == "the registry is compromised"
+
+
+def test_on_request_the_freeze_stays(ledger: Ledger, tmp_path: Path) -> None:
+    assert pulled(ledger, tmp_path, keep=True).frozen
+    assert ledger.frozen()
+
+
+@pytest.mark.criterion("G22")
+def test_it_ends_in_time_and_says_what_it_did_not_reach(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(ledger)
+    monkeypatch.setattr(kill_switch, "BOUND_SECONDS", 0.0)
+    answer = pulled(ledger, tmp_path)
+    assert (answer.complete, answer.frozen, answer.left) == (False, True, 1)
