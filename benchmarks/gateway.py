@@ -180,8 +180,10 @@ class _Agent:
         return took, late
 
     def close(self) -> None:
-        for each in (*self._files, *self._lines):
-            each.close()
+        for file in self._files:
+            file.close()
+        for line in self._lines:
+            line.close()
 
 
 def run(bench: Bench) -> Iterator[Figure]:
@@ -233,7 +235,7 @@ def _measured(bench: Bench, agents: dict[str, _Agent]) -> Iterator[Figure]:
     for name, samples in firsts.items():
         yield Figure(f"first byte, p50, {name}", samples, "ms", note=note)
     bench.say("requests a second")
-    both = {n: lambda a=a: rate(a) for n, a in agents.items() if n != "direct"}  # type: ignore[misc]
+    both = {n: lambda a=a: rate(a) for n, a in agents.items() if n != "direct"}
     rates = interleaved(repetitions, both)
     what = f"streams of {EVENTS} events a second, {CONNECTIONS} connections"
     yield Figure(what, rates["gateway"], "/s", (RATE,), rates["bare"], "bare proxy")

@@ -22,8 +22,10 @@ from tests.record.lives import (
 )
 from truegreen.contract import QaTerms
 from truegreen.errors import (
+    Ambiguous,
     Forbidden,
     IllegalMove,
+    InvalidInput,
     KeyReused,
     NotFound,
     Refused,
@@ -307,6 +309,98 @@ def test_an_agent_is_terminated_with_what_it_is_at(ledger: Ledger) -> None:
     with pytest.raises(Forbidden):
         ledger.terminate_agent(idle, actor=LEAD)
     assert ledger.terminate_agent(idle, actor=OPERATOR).outcome == "clean"
+
+
+@pytest.mark.criterion("G21")
+def test_one_space_of_names_leads_to_a_task_or_an_agent(ledger: Ledger) -> None:
+    agent = ledger.register_agent("solo", "sha256:1", session="s-1", actor=OPERATOR).id
+    ticket = started(ledger, agent_id=agent)
+    task = ("task", ticket.task)
+    for given in (ticket.task, ticket.task[4:], ticket.run, ticket.run[4:], ticket.task[:-1]):
+        assert ledger.whom(given) == task
+    for given in (agent, agent[4:], "s-1", "solo"):
+        assert ledger.whom(given) == ("agent", agent)
+    for given in ("tsk_zzz", "zzz", "nobody at all", "s-2", "run_zzz", "../s-1"):
+        with pytest.raises(NotFound):
+            ledger.whom(given)
+    with pytest.raises(InvalidInput):
+        ledger.whom("")
+
+
+@pytest.mark.criterion("G21")
+def test_a_name_that_several_have_is_ambiguous_as_long_as_several_live(ledger: Ledger) -> None:
+    first, second = (
+        ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id for _ in range(2)
+    )
+    with pytest.raises(Ambiguous) as refused:
+        ledger.whom("coder")
+    assert set(refused.value.allowed) == {first, second}
+    with pytest.raises(Ambiguous):
+        ledger.whom("1m" if first[4:6] == "1m" else first[4:6])
+    ledger.terminate_agent(first, actor=OPERATOR)
+    assert ledger.whom("coder") == ("agent", second)
+
+
+@pytest.mark.criterion("G29", "G10")
+@pytest.mark.parametrize("status", list(TaskStatus))
+def test_a_rehearsal_says_the_same_and_leaves_no_trace(ledger: Ledger, status: TaskStatus) -> None:
+    task, _ = brought(ledger, status)
+    before, meters = ledger.dossier(task.id), ledger.meters()
+    would = ledger.terminate(task.id, actor=OPERATOR, rehearse=True)
+    assert ledger.dossier(task.id) == before
+    assert ledger.meters() == meters
+    assert ledger.terminate(task.id, actor=OPERATOR) == would
+
+
+@pytest.mark.criterion("G29", "G23")
+def test_an_agents_end_can_be_rehearsed_by_those_who_may_bring_it_about(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id
+    ticket = started(ledger, agent_id=agent)
+    would = ledger.terminate_agent(agent, actor=OPERATOR, rehearse=True)
+    assert (would.runs, would.tasks) == ((ticket.run,), (ticket.task,))
+    ledger.heartbeat(ticket)
+    with pytest.raises(Forbidden):
+        ledger.terminate_agent(agent, actor=LEAD, rehearse=True)
+    assert ledger.terminate_agent(agent, actor=OPERATOR) == would
+
+
+@pytest.mark.criterion("G22", "G02", "G10")
+def test_agents_at_nothing_are_ended_in_heaps_and_those_at_a_run_are_not(ledger: Ledger) -> None:
+    busy = ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id
+    ticket = started(ledger, agent_id=busy)
+    idle = [ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id for _ in range(5)]
+    armed = ledger.arm(idle[0], actor=OPERATOR)
+    assert ledger.terminate_idle_agents(actor=OPERATOR, limit=3) == idle[:3]
+    assert ledger.terminate_idle_agents(actor=OPERATOR, limit=3) == idle[3:]
+    assert ledger.terminate_idle_agents(actor=OPERATOR) == []
+    assert {ledger.agent(agent).status for agent in idle} == {AgentStatus.TERMINATED}
+    assert ledger.agent(busy).status is AgentStatus.IN_PROGRESS
+    assert [(w.id, w.state) for w in ledger.wakes(idle[0])] == [(armed.id, "void")]
+    assert ledger.meters()["terminate_called", "pending"] == 5
+    ledger.heartbeat(ticket)
+    for actor in (LEAD, Actor(Role.AGENT, "x", ticket.run, ticket.fence)):
+        with pytest.raises(Forbidden):
+            ledger.terminate_idle_agents(actor=actor)
+
+
+@pytest.mark.criterion("G15", "G18")
+def test_who_had_a_run_is_known_after_its_lease_is_gone(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR).id
+    ticket = started(ledger, agent_id=agent)
+    ledger.heartbeat(ticket, process={"boot": "b", "pid": 1, "start": 2})
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    assert ledger.owned("") == []
+    (held,) = ledger.held(task=ticket.task)
+    assert (held.run, held.task, held.holder) == (ticket.run, ticket.task, "test")
+    assert json.loads(held.process) == {"boot": "b", "pid": 1, "start": 2}
+    assert (held.was_live, held.is_over) == (True, False)
+    assert ledger.held(agents=[agent]) == [held]
+    at = ledger.task(ticket.task).sealed_at
+    assert at
+    assert (ledger.held_since(at), ledger.held_since(at + 1)) == ([held], [])
+    ledger.tell(ticket, {"output": {"size": 1}, "unconfirmed": True})
+    (held,) = ledger.held(task=ticket.task)
+    assert (held.is_over, held.doubtful) == (True, True)
 
 
 @pytest.mark.criterion("G21")

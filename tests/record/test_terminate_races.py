@@ -1,7 +1,8 @@
 """Terminate among a crowd: dispatch, messages, wake-ups, children and verdicts at the same moment.
 
 Eight processes on SQLite, three supervisors and the one who terminates on PostgreSQL. `RACES` says
-how many rounds both databases see together; what counts is what the record says afterwards.
+how many rounds both databases see together (`RACES=200000` for a night); those of `test_races`,
+verb by verb, come to some 600 more. What counts is what the record says afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bare"]
 
-ROUNDS = int(os.environ.get("RACES", "2000")) // 2
+ROUNDS = int(os.environ.get("RACES", "1400"))
+PARTS = {"dispatch": ("left", "ready", "queued"), "work": ("live", "heard", "checked")}
 CROWD = {"sqlite": 8, "postgres": 4}
 CODES = {"terminated", "stale", "illegal_move", "refused", "not_running", "budget_spent"}
 CODES |= {"already_declared", "frozen"}
@@ -58,8 +60,7 @@ LIFE_AFTER_DEATH = {
     "a task is queued to wake a terminated agent": (
         "SELECT t.id FROM wakes w JOIN agents a ON a.key = w.agent_key"
         " JOIN tasks t ON t.key = w.task_key WHERE a.status = 'terminated'"
-        " AND w.state = 'void' AND t.status = 'queued' AND t.sealed_at IS NULL"
-        " AND t.agent_key = a.key AND t.parent_key IS NOT NULL"
+        " AND w.state = 'void' AND t.status = 'queued' AND t.parent_key IS NOT NULL"
     ),
     "a run that woke a terminated agent is not over": (
         "SELECT r.id FROM wakes w JOIN agents a ON a.key = w.agent_key"
@@ -133,15 +134,22 @@ def check_is_over(ledger: Ledger, scene: Scene) -> None:
                 act(ledger, scene)
 
 
+def test_every_scene_is_played() -> None:
+    assert sorted(name for names in PARTS.values() for name in names) == sorted(SCENES)
+
+
+@pytest.mark.timeout(60 + ROUNDS)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.criterion("G07", "G08", "G17", "G20", "K07", "K10", "K12", "M07")
 def test_nothing_that_a_crowd_of_processes_tries_is_accepted_after_terminate(
-    store_url: str, dice: random.Random
+    store_url: str, dice: random.Random, part: str
 ) -> None:
     ledger = open_ledger(store_url)
-    kinds = cycle(dice.sample([*product(SCENES, (True, False))], 2 * len(SCENES)))
+    rounds = ROUNDS // 4
+    kinds = cycle(product(PARTS[part], (True, False)))
     seen: Counter[str] = Counter()
     with Crowd(store_url, CROWD[ledger.store.dialect]) as crowd:
-        for number, (name, by_agent) in zip(range(ROUNDS), kinds, strict=False):
+        for number, (name, by_agent) in zip(range(rounds), kinds, strict=False):
             scene = staged(ledger, name, by_agent=by_agent)
             end, tried = crowd.play(scene, dice.uniform(-0.001, 0.012))
             seen += check_answers(scene, end, tried)
@@ -151,7 +159,7 @@ def test_nothing_that_a_crowd_of_processes_tries_is_accepted_after_terminate(
     check_nobody_waited_in_a_circle(store_url)
     check_truth(ledger)
     ledger.close()
-    assert min(seen["late"], seen["early"], seen["accepted"]) > ROUNDS / 4, seen
+    assert min(seen["late"], seen["early"], seen["accepted"]) > rounds / 4, seen
 
 
 # -- the switch ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SOON = 0.002
-TIMES = 3
+TIMES = 2
 ENDS = -1
 
 

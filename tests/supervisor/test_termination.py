@@ -147,9 +147,7 @@ def test_a_supervisor_that_has_started_nothing_yet_is_not_vouched_for(
 def test_the_sender_itself_is_never_killed(ledger: Ledger, tmp_path: Path) -> None:
     ticket = held_by(ledger, holder_name())
     ledger.heartbeat(ticket, process=written(me()))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("truegreen.work.silencing._rooted", lambda _: {})
-        assert ended(ledger, ticket, tmp_path).killed == ()
+    assert ended(ledger, ticket, tmp_path).killed == ()
 
 
 # -- marks and conversations -----------------------------------------------------------------------
@@ -215,7 +213,8 @@ def test_the_kill_switch_seals_what_is_unsettled_and_retires_every_agent(
         assert (now.sealed_at is None) == (status in kept)
     assert {ledger.agent(agent).status for agent in idle} == {AgentStatus.TERMINATED}
     assert set(idle) <= set(answer.agents)
-    assert len(answer.tasks) == len(set(S) - kept - {S.TERMINATED})
+    reviews = 1  # of the task that waits for one
+    assert len(answer.tasks) == len(set(S) - kept - {S.TERMINATED}) + reviews
     assert ledger.frozen() is None
 
 

@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.record.lives import OPERATOR, contract
+from tests.stage import Heard
 from truegreen.facts import AgentKind, Child, Ticket
 from truegreen.model import Severity
 from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.record.ledger.reads import Waiting
+from truegreen.scheduler import Scheduler
 from truegreen.supervisor import tripwire
 from truegreen.supervisor.ground import Ground
 from truegreen.supervisor.place import Place
+from truegreen.work import afterwards
 
 ANN = ("Ann", "ann@example.org")
 BOT = ("Bot", "bot@example.org")
@@ -181,6 +184,7 @@ def test_a_branch_that_the_run_made_is_its_own_wherever_head_stands(scene: Scene
 def test_who_was_only_seen_in_the_run_is_known_on_any_branch(scene: Scene):
     repository = scene.repository
     repository.commit("in the run", BOT)
+    repository.commit("in the run, under the name of its user", ANN)
     repository.git("branch", "theirs", scene.first)
     scene_branch(scene, "theirs")
     scene.fence()
@@ -208,6 +212,25 @@ def worktree(scene: Scene, branch: str) -> Repository:
     other.folder = scene.repository.folder.parent / branch
     scene.repository.git("worktree", "add", "-q", str(other.folder), branch)
     return other
+
+
+def test_a_new_branch_in_the_runs_own_work_tree_is_its_own(scene: Scene):
+    scene.fence()
+    scene.repository.git("checkout", "-q", "-b", "innocent", scene.first)
+    scene.repository.commit("under a name that is known")
+    assert scene.look() == [scene.ticket.run]
+    assert "on innocent:" in scene.reason
+
+
+def test_what_is_built_on_the_runs_work_is_its_own_on_any_branch(scene: Scene):
+    repository = scene.repository
+    repository.git("checkout", "-q", "-b", "feature")
+    repository.commit("work of the run")
+    scene.fence()
+    repository.git("branch", "on-top", "feature")
+    commit = worktree(scene, "on-top").commit("one more")
+    assert scene.look() == [scene.ticket.run]
+    assert f"on on-top: {commit[:12]}" in scene.reason
 
 
 def test_a_merge_without_a_commit_is_found(scene: Scene):
@@ -299,6 +322,43 @@ def test_nothing_of_the_repository_is_carried_out(scene: Scene):
     assert not proof.exists()
 
 
+def test_what_git_keeps_for_speed_is_not_believed(scene: Scene):
+    """A commit graph and an index over packs are files that an agent can write, too."""
+    scene.fence()
+    repository = scene.repository
+    commit = repository.commit("to be found")
+    repository.git("repack", "-q", "-a", "-d")
+    repository.git("commit-graph", "write", "--reachable")
+    repository.git("multi-pack-index", "write")
+    objects = repository.folder / ".git/objects"
+    for path in (objects / "info/commit-graph", objects / "pack/multi-pack-index"):
+        data = path.read_bytes()
+        path.chmod(0o600)
+        path.write_bytes(data[:100] + bytes(len(data) - 100))
+    assert scene.look() == [scene.ticket.run]
+    assert f"{commit[:12]} by Ann" in scene.reason
+
+
+def test_refs_behind_a_link_are_found_as_git_finds_them(scene: Scene):
+    scene.fence()
+    refs = scene.repository.folder / ".git/refs"
+    refs.rename(refs.with_name("hidden"))
+    refs.symlink_to("hidden")
+    commit = scene.repository.commit("behind a link")
+    assert scene.look() == [scene.ticket.run]
+    assert commit[:12] in scene.reason
+
+
+def test_a_look_that_takes_too_long_tells_what_it_has(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    scene.fence()
+    scene.repository.commit("slow to read")
+    monkeypatch.setattr(afterwards, "_LOOK_S", -1.0)
+    assert scene.look() == [scene.ticket.run]
+    assert "its commits can't be read" in scene.reason
+
+
 def test_hostile_words_of_a_commit_reach_nobodys_terminal(scene: Scene):
     scene.fence()
     secret = "ghp_" + "a1B2" * 9
@@ -377,6 +437,16 @@ def test_a_slow_look_is_followed_by_a_rest(scene: Scene):
     scene.repository.commit("two")
     assert tripwire.watch_grounds(scene.ledger, scene.place) == []
     assert scene.look() == [scene.ticket.run]
+
+
+def test_a_scheduler_tells_it_by_itself(scene: Scene):
+    scene.fence()
+    scene.repository.commit("at night")
+    heard = Heard()
+    Scheduler(scene.ledger, scene.place, heard).keep_house()
+    assert heard.words == [
+        f"{scene.ticket.run} is fenced off, and somebody acted for it: truegreen inbox"
+    ]
 
 
 # -- words of hooks -----------------------------------------------------------------------------

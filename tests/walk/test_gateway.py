@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def agent(code: str) -> list[str]:
     return ["--", sys.executable, "-c", f"{THINKS}\n{code}"]
 
 
-def keys(provider: Provider, **more: str) -> dict[str, str]:
+def keys(provider: Provider, **more: str) -> dict[str, Any]:
     """The variables of somebody who holds a real key."""
     return {"ANTHROPIC_API_KEY": REAL, "ANTHROPIC_BASE_URL": provider.url, **more}
 
@@ -141,7 +142,7 @@ def test_the_watcher_is_told_that_it_goes_through_the_gateway(walk: Walk, provid
     ],
 )
 def test_what_can_not_think_through_the_gateway_is_refused_before_anything_starts(
-    walk: Walk, words: list[str], variables: dict[str, str], said: str
+    walk: Walk, words: list[str], variables: dict[str, Any], said: str
 ):
     (walk.folder / "truegreen.toml").write_text(
         '[agents.offline]\ncommand = ["true"]\nnetwork = false\n'

@@ -79,5 +79,5 @@ class Doorway:
 
     def facts(self, told: Usage) -> dict[str, Any]:
         """What was seen at the doors, for the record of the run."""
-        seen = self._hooked.facts(self._hooking.heard)
+        seen = self._hooked.facts(self._hooking.heard, worked=told.turns > 0)
         return {**seen, **(self.gateway.facts(told) if self.gateway else {})}

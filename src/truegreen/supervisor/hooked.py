@@ -88,13 +88,15 @@ class Hooked:
             self._files.write(_FILE, found.settings)
         return found.argv, env
 
-    def facts(self, heard: set[str]) -> dict[str, Any]:
+    def facts(self, heard: set[str], *, worked: bool) -> dict[str, Any]:
         """Whether the hooks that were put in were called, and which commands they told of."""
         told = self._commands.facts
         if heard:
             told["hooks"] = ALTERED if self._is_altered() else FIRED
         elif self._settings is not None:
             told["hooks"] = SILENT
+            if worked:
+                self._warn("its client called none of its hooks: what it did was not watched")
         return told
 
     def _start(self, argv: tuple[str, ...]) -> int | None:
@@ -119,9 +121,13 @@ class Hooked:
 
     def _without(self, why: str) -> None:
         """Say it where hooks could have been; for other clients it goes without saying."""
-        if self._adapter.name == CLAUDE_CODE and not self._warned:
+        if self._adapter.name == CLAUDE_CODE:
+            self._warn(f"the agent gets no hooks: {why}")
+
+    def _warn(self, words: str) -> None:
+        if not self._warned:
             self._warned = True
-            self._errand.watch.warn(f"the agent gets no hooks: {why}")
+            self._errand.watch.warn(words)
 
     def _is_altered(self) -> bool:
         """Whether somebody has changed the settings that the hooks stand in."""

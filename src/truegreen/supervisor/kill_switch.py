@@ -81,8 +81,7 @@ def terminate_all(
     held = ledger.held_since(freeze.at)
     first = silenced(held, ledger.fenced(freeze.at), state_dir, [])
     sure = {each.run for each in held} - set(first.unconfirmed)
-    switch.end_tasks(REST)
-    switch.end_agents()
+    left = switch.end_rest()
     after = enforce(
         lambda: ledger.held_since(freeze.at),
         lambda: ledger.fenced(freeze.at),
@@ -90,7 +89,6 @@ def terminate_all(
         state_dir,
     )
     after = after._replace(silence=_together(first, after.silence, sure))
-    left = _left(ledger)
     mine = freeze.reason.startswith(WORDS)
     lifted = mine and after.complete and not left and not keep_frozen
     if lifted:
@@ -150,6 +148,15 @@ class _Switch:
                 if not done.already_terminated:  # it may have gone with another one
                     self.tasks.append(done)
                 self._tell()
+
+    def end_rest(self) -> int:
+        """Until nothing is left, or it has taken too long; says how much that is."""
+        while True:
+            self.end_tasks((*LIVE, *REST))
+            self.end_agents()
+            left = _left(self._ledger)
+            if not left or self._is_over():
+                return left
 
     def end_agents(self) -> None:
         """Those at nothing in heaps, the rest one by one."""

@@ -100,7 +100,7 @@ class Metered:
         """The command and environment of an agent that has no key but the one of its run."""
         apis = tuple(api for api in self._adapter.apis if api in self._upstreams)
         door = GatewayDoor(url=self._gateway.url, key=self._secret, apis=apis)
-        plain = without_providers(env, [each.key for each in self._upstreams.values()])
+        plain = without_providers(env, [key.decode() for key in self.secrets])
         words, more = self._adapter.pointed(argv, plain, door)
         return tuple(words), {**plain, **without_proxy(plain), **more}
 

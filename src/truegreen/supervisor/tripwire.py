@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from os import path as paths
 from typing import NamedTuple
 
@@ -61,10 +62,19 @@ def alarms(ledger: Ledger, place: Place) -> list[str]:
     found = collect(ledger, place.state_dir)
     acted = dict.fromkeys((*found.tripped, *watch_grounds(ledger, place)))
     said = [f"{run} is fenced off, and somebody acted for it: truegreen inbox" for run in acted]
-    if found.aside:
-        folder = paths.join(place.state_dir, TRIPPED, ASIDE)
-        said.append(f"{found.aside} words of hooks say nothing that is known: {folder}")
-    return said
+    return [*said, *(untold(place.state_dir) if found.aside else [])]
+
+
+def untold(state_dir: str) -> list[str]:
+    """What nobody has been told yet, for those who only look."""
+    folder = paths.join(state_dir, TRIPPED)
+    unread = paths.join(folder, ASIDE)
+    told = len(_words(folder)) if paths.isdir(folder) else 0
+    aside = len(os.listdir(unread)) if paths.isdir(unread) else 0
+    return [
+        *([f"hooks refused {told} calls for fenced runs: truegreen inbox"] if told else []),
+        *([f"{aside} words of hooks say nothing that is known: {unread}"] if aside else []),
+    ]
 
 
 # -- words that hooks left ----------------------------------------------------------------------
@@ -81,10 +91,11 @@ def collect(ledger: Ledger, state_dir: str) -> Collected:
 
 def _collect(ledger: Ledger, folder: str) -> Collected:
     heard: dict[str, list[tuple[str, Word]]] = defaultdict(list)
+    run_of = cache(lambda *names: _run_of(ledger, names))
     aside = 0
     for path in _words(folder):
         word = _read(path)
-        run = _run_of(ledger, word) if word else ""
+        run = run_of(word.session, word.run) if word else ""
         if word and run:
             heard[run].append((path, word))
         else:
@@ -116,9 +127,9 @@ def _read(path: str) -> Word | None:
         return None
 
 
-def _run_of(ledger: Ledger, word: Word) -> str:
+def _run_of(ledger: Ledger, names: Iterable[str]) -> str:
     """The run that somebody acted for: by its conversation, or by its own name."""
-    for name in filter(None, (word.session, word.run)):
+    for name in filter(None, names):
         try:
             return ledger.run(name)[0].id
         except NotFound:

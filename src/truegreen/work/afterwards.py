@@ -174,7 +174,8 @@ class _Compared:
         carried = self._carried(ref, at)
         if carried:
             words = f"{_short(ref)} is at {at[:12]} and holds {carried[0][:12]} of the run"
-            self.acts.append(Act("push", words))
+            if Act("push", words) not in self.acts:  # the remote itself, and what is known of it
+                self.acts.append(Act("push", words))
 
     def _carried(self, ref: str, at: str) -> list[str]:
         """What a ref holds of the run's commits now, and did not hold before."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from truegreen.contract.terms import Isolation
@@ -31,6 +31,9 @@ from truegreen.work.tree import VARIABLE, Identity, Swept, ancestry, boot_id, ma
 _LOOK_SECONDS = 0.002
 _BIRTH_SECONDS = 0.3
 """How long a process may take from its supervisor's last look at the fence to its mark."""
+_ORDERS: dict[str, int] = {Isolation.JAIL: signal.SIGKILL, Isolation.REAPER: ALONE}
+"""What ends all of a run at once. Without isolation, its first process is what its kin is known by:
+it dies with them, and not before."""
 _OBEDIENCE = KILL_BOUND
 """How long a guard may take to end what it holds. One that takes longer was not sure of it."""
 
@@ -59,12 +62,16 @@ def silence_runs(runs: Iterable[Quarry]) -> Silence:
     quarries = [quarry for quarry in runs if quarry.run]
     if not quarries:
         return Silence((), (), ())
-    roots = _rooted(quarries)
     everybody = table()
-    met = _known(roots, everybody)
-    for quarry, root in roots.items():
-        send(root, ALONE if _has_guard(quarry) else signal.SIGKILL)
-    obeyed = _wait_for([root for quarry, root in roots.items() if quarry.isolation])
+    mine = ancestry(os.getpid(), everybody)
+    roots = {one: root for one, root in _rooted(quarries).items() if root.pid not in mine}
+    seen = _below({root.pid for root in roots.values()}, everybody).values()
+    met = {(entry.pid, entry.start): entry for entry in seen if entry.alive}
+    guards = {one: root for one, root in roots.items() if one.isolation in _ORDERS}
+    for quarry, root in guards.items():
+        send(root, _ORDERS[quarry.isolation])
+    _wait(lambda: all_dead(list(guards.values())), _OBEDIENCE)
+    obeyed = {one for one, root in guards.items() if all_dead([root])}
     left: list[Entry] = []
     patience = time.monotonic() + (_BIRTH_SECONDS if any(map(_is_unborn, quarries)) else 0.0)
     while True:
@@ -77,7 +84,7 @@ def silence_runs(runs: Iterable[Quarry]) -> Silence:
     return Silence(
         tuple(_swept(entry) for key, entry in met.items() if key not in alive),
         tuple(_swept(entry) for entry in left),
-        tuple(quarry.run for quarry in quarries if not _is_sure(quarry, roots, obeyed)),
+        tuple(one.run for one in quarries if not _is_sure(one, obeyed)),
     )
 
 
@@ -92,12 +99,10 @@ def kin_of(quarries: Iterable[Quarry]) -> list[Entry]:
     everybody = table()
     words = {f"{VARIABLE}={one.run}".encode() for one in wanted}
     marks = {str(mark_of(one.run)).encode() for one in wanted}
+    kin = _below({root.pid for root in _rooted(wanted).values()}, everybody)
     since = _since(wanted)
-    young = [entry for entry in everybody.values() if entry.start >= since and entry.alive]
-    roots = {entry.pid for entry in young if _carries(entry.pid, words, marks)}
-    roots |= {root.pid for root in _rooted(wanted).values()}
-    kin = {pid: everybody[pid] for pid in roots if pid in everybody}
-    kin |= {entry.pid: entry for entry in beneath(roots, everybody)}
+    strangers = [e for e in everybody.values() if e.start >= since and e.alive and e.pid not in kin]
+    kin |= _below({e.pid for e in strangers if _carries(e.pid, words, marks)}, everybody)
     spared = ancestry(os.getpid(), everybody)
     return [entry for entry in kin.values() if entry.alive and entry.pid not in spared]
 
@@ -113,40 +118,25 @@ def _rooted(quarries: Iterable[Quarry]) -> dict[Quarry, Entry]:
     return found
 
 
-def _known(
-    roots: Mapping[Quarry, Entry], everybody: dict[int, Entry]
-) -> dict[tuple[int, int], Entry]:
-    """Who can be seen to live, before anything is killed."""
-    pids = {root.pid for root in roots.values()}
-    kin = [*(everybody[pid] for pid in pids if pid in everybody), *beneath(pids, everybody)]
-    return {(entry.pid, entry.start): entry for entry in kin if entry.alive}
+def _below(roots: set[int], everybody: dict[int, Entry]) -> dict[int, Entry]:
+    """Some processes and all that descend from them."""
+    kin = {pid: everybody[pid] for pid in roots if pid in everybody}
+    return kin | {entry.pid: entry for entry in beneath(roots, everybody)}
 
 
-def _has_guard(quarry: Quarry) -> bool:
-    return quarry.isolation == Isolation.REAPER
-
-
-def _wait_for(roots: list[Entry]) -> bool:
-    """Whether all these processes ended in time."""
-    return _until(lambda: all_dead(roots), _OBEDIENCE)
-
-
-def _until(is_so: Callable[[], bool], seconds: float) -> bool:
+def _wait(is_so: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() >= deadline:
-            return False
+    while not is_so() and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
-    return True
 
 
-def _is_sure(quarry: Quarry, roots: Mapping[Quarry, Entry], obeyed: bool) -> bool:  # noqa: FBT001 - a fact
+def _is_sure(quarry: Quarry, obeyed: Container[Quarry]) -> bool:
     """A namespace ends with its first process; a guard that obeyed saw the last one go."""
     if quarry.is_over:
         return True
     if quarry.isolation == Isolation.JAIL:
         return quarry.process is not None
-    return _has_guard(quarry) and quarry in roots and obeyed
+    return quarry.isolation == Isolation.REAPER and quarry in obeyed
 
 
 def _is_unborn(quarry: Quarry) -> bool:

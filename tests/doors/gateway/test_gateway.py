@@ -41,7 +41,7 @@ BUDGET_S = 0.25
 """How soon what is under way for a terminated run is cut."""
 LOADED_S = 2.0
 """The same on a machine that does something else as well."""
-BOTH = {"anthropic": MESSAGE, "openai": RESPONSE, "gemini": GENERATED}
+ANSWERS: dict[str, dict[str, Any]] = {"anthropic": MESSAGE, "openai": RESPONSE, "gemini": GENERATED}
 each_api = pytest.mark.parametrize("api", PATHS)
 
 
@@ -58,10 +58,10 @@ def until(true: Any, seconds: float = 10) -> None:
 @each_api
 @pytest.mark.criterion("I11", "O05")
 def test_the_provider_sees_the_real_key_and_never_the_runs(local: Thinker, api: str):
-    local.provider.answer = whole(BOTH[api])
+    local.provider.answer = whole(ANSWERS[api])
     answer = local.ask(api, model="m", hello="there")
     assert answer.status_code == 200
-    assert answer.json() == BOTH[api]
+    assert answer.json() == ANSWERS[api]
     (asked,) = local.provider.asked
     assert asked.path == PATHS[api]
     assert json.loads(asked.body) == {"model": "m", "hello": "there"}
@@ -299,7 +299,7 @@ def test_without_a_key_nothing_goes_through(local: Thinker):
 @each_api
 @pytest.mark.criterion("G20")
 def test_a_terminated_run_never_thinks_again(thinker: Thinker, api: str):
-    thinker.provider.answer = whole(BOTH[api])
+    thinker.provider.answer = whole(ANSWERS[api])
     assert thinker.ask(api).status_code == 200
     thinker.ledger.terminate(thinker.ticket.task, actor=OPERATOR)
     answer = thinker.ask(api)

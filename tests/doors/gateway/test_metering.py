@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doors.gateway import provider
-from truegreen.contract import Caps, ModelPrice
+from truegreen.contract import Caps, ModelPrice, make_contract, read_contract, read_toml
 from truegreen.doors.gateway.meter import Meter, cost_of, price_of
 from truegreen.doors.gateway.metering import (
     Counted,
@@ -23,6 +23,7 @@ from truegreen.doors.gateway.metering import (
     Tally,
     Used,
 )
+from truegreen.errors import InvalidInput
 
 Documents = tuple[dict[str, Any], ...]
 CASES: list[tuple[str, type[Any], dict[str, Any], Documents, Used]] = [
@@ -137,9 +138,9 @@ def test_what_a_cache_held_costs_as_the_price_says_or_in_full():
 def test_a_model_without_a_price_counts_tokens_and_is_named():
     meter = Meter(Caps(), {"claude-": CHEAP})
     meter.add(Counted(used=Used(read=1_000_000), model="claude-opus-5-5"))
-    assert meter.is_priced
+    before = meter.is_priced
     meter.add(Counted(used=Used(read=500), model="gpt-7"))
-    assert not meter.is_priced
+    assert (before, meter.is_priced) == (True, False)
     told = meter.told()
     assert (told["tokens"], told["cost_usd"], told["unpriced"]) == (1_000_500, 1.0, ["gpt-7"])
 
@@ -163,3 +164,17 @@ def test_what_is_known_better_later_is_counted_once():
     meter.add(Counted(used=Used(read=10, written=5), model="claude-x"), instead=first)
     told = meter.told()
     assert (told["requests"], told["tokens"], "estimated" in told) == (1, 15, False)
+
+
+@pytest.mark.parametrize("line", ["input = -1", "cache_read = true", "cache = 1", "output = nan"])
+def test_a_price_that_is_none_is_refused(line: str):
+    with pytest.raises(InvalidInput, match=r"gateway\.prices"):
+        read_toml(f'[gateway.prices."claude-"]\n{line}\n', "truegreen.toml")
+
+
+def test_prices_are_frozen_with_the_contract():
+    text = '[gateway]\nenabled = true\n[gateway.prices."claude-"]\ninput = 3\ncache_read = 0.3\n'
+    contract = make_contract(read_toml(text, "truegreen.toml"), title="t", command=["true"])
+    again = read_contract(contract.text())
+    assert again.gateway.prices == {"claude-": ModelPrice(input=3.0, cache_read=0.3)}
+    assert again.gateway.enabled

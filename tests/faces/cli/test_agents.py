@@ -79,9 +79,10 @@ def test_a_message_is_sent_from_standard_input_and_says_what_became_of_it(
     agent = ledger.agents()[0].id
 
     def send(body: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
-        line = [SCRIPT, "send", agent, "-", "--json", *words]
-        made = {"env": environ(), "cwd": tmp_path, "check": False, "capture_output": True}
-        return subprocess.run(line, input=body, **made)  # type: ignore[call-overload, no-any-return]
+        line = [str(SCRIPT), "send", agent, "-", "--json", *words]
+        return subprocess.run(
+            line, input=body, env=environ(), cwd=tmp_path, check=False, capture_output=True
+        )
 
     sent = send("größer\n".encode(), "--key", "k")
     assert json.loads(sent.stdout)["disposition"] == "delivered"

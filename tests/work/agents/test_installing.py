@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from truegreen.errors import InvalidInput, Stale, Unavailable
@@ -118,6 +118,7 @@ documents = some.fixed_dictionaries(
 ).filter(bool)
 
 
+@settings(max_examples=40)
 @given(documents, some.sampled_from([None, 1, 2, "\t"]), some.booleans())
 def test_any_settings_come_back_to_the_byte(
     document: dict[str, Any], indent: int | str | None, ascii_only: bool
@@ -128,6 +129,7 @@ def test_any_settings_come_back_to_the_byte(
     assert merging.uninstalled(with_ours) == text
 
 
+@settings(max_examples=40)
 @given(plain)
 def test_what_is_read_is_what_json_says(value: Any):
     for indent in (None, 2):

@@ -242,11 +242,10 @@ class Gauge:
                 self._tally.take(document)
 
 
-_WORDS = (b'"usage', b'"message_st', b'"finishReason', b'"error')
-
-
 def _may_count(line: bytes) -> bool:
-    return any(word in line for word in _WORDS)
+    """Whether a count, or the end of an answer, may stand in it."""
+    told = b'"usage' in line or b'"finishReason' in line
+    return told or b'"message_st' in line or b'"error' in line
 
 
 def _unpacking(coding: str) -> Any:

@@ -25,6 +25,7 @@ GROUPS = {
         "log": ("logs", "what the agent of a run wrote; --follow waits for more"),
         "events": ("events", "the history, of one task or of all; --follow waits for more"),
         "matrix": ("matrix", "how runs ended against what the work is worth, in numbers"),
+        "inbox": ("inbox", "what waits for a person, most urgent first"),
         "receipt": (
             "receipts",
             "a task's signed receipt; verify checks one with public keys alone",
@@ -40,6 +41,7 @@ GROUPS = {
         "approve": ("people", "let a task go on that waits for an approval"),
         "reject": ("people", "say no instead: its run ends and it is blocked"),
         "review": ("people", "decide what checks could not; or overturn what they accepted"),
+        "resolve": ("inbox", "take an item out of the inbox: it is dealt with"),
         "stop": ("recovery", "end the run of a task; --force seals the task for ever"),
         "cancel": ("recovery", "call a task off"),
         "terminate": ("terminate", "end a task or an agent for ever; --all is the kill switch"),

@@ -28,6 +28,7 @@ from truegreen.outlets.keys import Keyring
 from truegreen.record import migrate as migration
 from truegreen.record.doctor import Ailment, examine
 from truegreen.record.ledger import Ledger
+from truegreen.supervisor.tripwire import untold
 from truegreen.work.jail import probe
 
 _SICK = 5
@@ -107,9 +108,9 @@ def _diagnosed(frame: Frame) -> Diagnosis:
 
 
 def _fences(ledger: Ledger, config: Config) -> list[str]:
-    """Whether the store is frozen, and whether hooks can see who is terminated."""
+    """Whether the store is frozen, what hooks refused, and whether they see who is terminated."""
     held = ledger.frozen()
-    notes = [freeze_words(held)] if held else []
+    notes = [*([freeze_words(held)] if held else []), *untold(config.state_dir)]
     try:
         missing = put_back(ledger, config.state_dir)
     except OSError as error:

@@ -32,6 +32,7 @@ from truegreen.work.agents.versions import versions_of
 _MARGIN_S = 600.0
 """What a hook may take beyond the time for which a person is waited for."""
 _FAIL_CLOSED_SINCE = (2, 1, 325)
+_UNSEEN = Sighting(verified=None, why="not verified: --no-verify was given")
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -100,11 +101,7 @@ class _Errand:
         if plan.changes:
             self._ask(plan, notes, yes=yes)
         installing.install(plan, self.state_dir, cwd=self.cwd, version=__version__, at=_now())
-        seen = (
-            self._seen(plan)
-            if verify
-            else Sighting(verified=None, why="not verified: --no-verify was given")
-        )
+        seen = self._seen(plan) if verify else _UNSEEN
         notes += _version_notes(self.client) if verify else []
         document |= {**seen._asdict(), "installed": True, "notes": notes}
         self._give(document, lambda paper: _draw_installed(paper, plan, notes, seen))
@@ -117,7 +114,7 @@ class _Errand:
             if plan.changes:
                 self._ask(plan, [], yes=yes)
             installing.uninstall(plan, self.state_dir)
-        document["done"] = words = _undone(plan)
+        document["would" if dry_run else "done"] = words = _undone(plan)
         return self._give(document, lambda paper: _draw_undone(paper, plan, words, dry_run=dry_run))
 
     def _seen(self, plan: Plan) -> Sighting:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.contract import checked
-from truegreen.errors import Ambiguous, NotFound
+from truegreen.errors import Ambiguous, InvalidInput, NotFound
 from truegreen.facts import AgentKind
 from truegreen.model import AgentStatus, RunStatus
 from truegreen.record.ids import ID_LENGTH
@@ -63,7 +63,8 @@ class Fencing(Desk):
 
     def whom(self, given: str) -> Whom:
         """The task or agent behind an id or its beginning, a run, a session, or an agent's name."""
-        checked(given, "name", _NAME_BYTES)
+        if not checked(given, "name", _NAME_BYTES).strip():
+            raise InvalidInput("name a task or an agent")
         with self._store.snapshot() as tx:
             found = _by_id(tx, given) or _by_alias(tx, given)
         if not found:

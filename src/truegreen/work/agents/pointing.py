@@ -38,7 +38,7 @@ def without_providers(env: Mapping[str, str], keys: Sequence[str]) -> dict[str, 
     return {
         name: value
         for name, value in env.items()
-        if not _OF_PROVIDERS.fullmatch(name) and value.strip() not in keys
+        if not _OF_PROVIDERS.fullmatch(name) and not any(key in value for key in keys)
     }
 
 

@@ -1,7 +1,8 @@
 """Every ref of a repository as data: what its branches, tags and tracked remotes name now.
 
-An agent can write all of it: reads are bounded, links are not followed, what is odd counts as
-absent. Refs in git's binary table are not read. Knows nothing of why somebody looks.
+An agent can write all of it: reads are bounded in depth and number, and what is odd counts as
+absent. Folders behind links are read, for git does so, too. Refs in git's binary table are not
+read. Knows nothing of why somebody looks.
 """
 
 from __future__ import annotations
@@ -75,8 +76,6 @@ def _loose(common: str) -> Iterator[tuple[str, str]]:
     while waiting:
         below, depth = waiting.pop()
         folder = os.path.join(common, below)
-        if os.path.islink(folder):
-            continue
         try:
             entries = list(os.scandir(folder))
         except OSError:
@@ -84,7 +83,7 @@ def _loose(common: str) -> Iterator[tuple[str, str]]:
         left -= len(entries)
         for entry in entries if left >= 0 else ():
             name = f"{below}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
+            if entry.is_dir():
                 waiting += [(name, depth + 1)] if depth < _DEPTH else []
             elif _ID.fullmatch(text := read_bounded(entry.path, _SMALL) or b""):
                 yield _text(os.fsencode(name)), text.strip().decode()

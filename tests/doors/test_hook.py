@@ -1,0 +1,317 @@
+"""The hook file by itself: outside of every run, with hostile payloads, and without a door."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from truegreen.doors import hook
+
+SESSION = "5f0e9a52-7f0a-4e6e-9a53-0d2f5a9b8c11"
+RECORDINGS = ("session_id", "agent_id")
+BARE = """
+import sys
+before = set(sys.modules)
+sys.argv = ["hook.py", *{words!r}]
+import posix
+leave = posix._exit
+def tell(status):
+    posix.write(2, "\\n".join(sorted(set(sys.modules) - before)).encode())
+    leave(status)
+posix._exit = tell
+exec(compile(open({file!r}).read(), {file!r}, "exec"), {{"__name__": "__main__"}})
+"""
+
+
+class Said(NamedTuple):
+    code: int
+    out: bytes
+    err: bytes
+
+
+class Hook:
+    """The hook as a client starts it."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+
+    def __call__(
+        self, event: str, payload: object, client: str = "claude-code", **environ: str
+    ) -> Said:
+        given = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        words = [sys.executable, "-I", "-S", hook.__file__, client, event, str(self.state)]
+        done = subprocess.run(words, input=given, capture_output=True, check=False, env=environ)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def fence(self, *names: str) -> None:
+        (self.state / "fenced").mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (self.state / "fenced" / name).touch()
+
+    @property
+    def tripped(self) -> list[dict[str, Any]]:
+        folder = self.state / "tripped"
+        return (
+            [json.loads(p.read_text()) for p in sorted(folder.iterdir())] if folder.is_dir() else []
+        )
+
+
+@pytest.fixture
+def called(tmp_path: Path) -> Hook:
+    return Hook(tmp_path / "state")
+
+
+def tool(**more: Any) -> dict[str, Any]:
+    given = {"session_id": SESSION, "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    return {**given, "tool_input": {"command": "ls"}, **more}
+
+
+def test_nobody_is_held_up_where_nobody_was_terminated(called: Hook):
+    assert called("PreToolUse", tool()) == (0, b"", b"")
+    called.fence("somebody-else")
+    assert called("PreToolUse", tool()) == (0, b"", b"")
+    assert called.tripped == []
+
+
+@pytest.mark.criterion("G04", "G24")
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "qwen"])
+@pytest.mark.parametrize("event", ["PreToolUse", "UserPromptSubmit", "BeforeTool", "BeforeAgent"])
+def test_a_terminated_conversation_is_denied_and_leaves_a_trace(
+    called: Hook, client: str, event: str
+):
+    called.fence(SESSION)
+    said = called(event, tool(), client)
+    assert (said.code, said.out) == (2, b"")
+    assert b"terminated" in said.err
+    (trace,) = called.tripped
+    assert (trace["client"], trace["event"], trace["session"]) == (client, event, SESSION)
+    assert json.loads(trace["payload"]) == tool()
+    assert os.stat(called.state / "tripped").st_mode & 0o077 == 0
+
+
+def test_codex_is_told_to_end_where_a_refusal_would_not_end_it(called: Hook):
+    called.fence(SESSION)
+    said = called("SessionStart", tool(), "codex")
+    assert (said.code, json.loads(said.out)["continue"]) == (0, False)
+    assert called("SessionStart", tool(), "claude-code").code == 2
+
+
+@pytest.mark.parametrize("event", ["PostToolUse", "PostToolBatch", "AfterTool"])
+def test_a_fenced_conversation_is_ended_behind_its_tool(called: Hook, event: str):
+    called.fence(SESSION)
+    said = called(event, tool())
+    assert said.code == 0
+    assert json.loads(said.out)["continue"] is False
+
+
+@pytest.mark.parametrize("event", ["Stop", "SubagentStop", "AfterAgent", "SessionEnd", "NoSuch"])
+def test_who_wants_to_stop_may(called: Hook, event: str):
+    called.fence(SESSION)
+    assert called(event, tool())[:2] == (0, b"")
+
+
+@pytest.mark.criterion("G17")
+def test_a_terminated_agent_inside_of_a_living_conversation_is_denied(called: Hook):
+    called.fence("a1b2c3d4")
+    assert called("PreToolUse", tool()).code == 0
+    assert called("PreToolUse", tool(agent_id="a1b2c3d4")).code == 2
+
+
+@pytest.mark.criterion("G03")
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("SendMessage", {"to": SESSION, "message": "go on"}),
+        ("Task", {"resume": SESSION, "prompt": "go on"}),
+        ("mcp__truegreen__agent_send", {"agent": SESSION}),
+        ("send_input", {"id": SESSION}),
+    ],
+)
+def test_nobody_reaches_a_terminated_agent(called: Hook, name: str, given: dict[str, str]):
+    called.fence(SESSION)
+    asked = {"session_id": "alive", "tool_input": given, "tool_name": name}
+    said = called("PreToolUse", asked)
+    assert said.code == 2
+    assert SESSION.encode() in said.err
+    assert called.tripped == []  # who speaks is not the one who was terminated
+
+
+INNOCENT: dict[str, Any] = {
+    "in a command": tool(session_id="alive", tool_input={"command": f'grep "{SESSION}" log'}),
+    "as a nested key": tool(session_id="alive", tool_input={"session_id": SESSION}),
+    "deeper": tool(session_id="alive", tool_input={"a": {"session_id": SESSION, "to": SESSION}}),
+    "quoted JSON": tool(session_id="alive", prompt=json.dumps({"session_id": SESSION})),
+    "quoted twice": tool(
+        session_id="alive", prompt=json.dumps(json.dumps({"session_id": SESSION}))
+    ),
+    "a closed text": tool(session_id="alive", prompt='\\", "session_id": "' + SESSION + '"'),
+    "backslashes": tool(session_id="alive", prompt='\\\\\\" , "session_id":"' + SESSION),
+    "in a list": tool(session_id="alive", background_tasks=[{"session_id": SESSION}, SESSION]),
+    "asked about": tool(
+        session_id="alive", tool_name="TaskOutput", tool_input={"agent_id": SESSION}
+    ),
+    "told about": tool(
+        session_id="alive", tool_name="SendMessage", tool_input={"to": "b", "message": SESSION}
+    ),
+}
+
+
+@pytest.mark.parametrize("payload", INNOCENT.values(), ids=INNOCENT.keys())
+def test_who_only_speaks_of_a_terminated_agent_is_not_denied(called: Hook, payload: object):
+    called.fence(SESSION)
+    assert called("PreToolUse", payload) == (0, b"", b"")
+
+
+GUILTY = {
+    "spaced": b'{\n "session_id"  :\n "%s" }' % SESSION.encode(),
+    "an escaped key": b'{"session\\u005fid":"%s"}' % SESSION.encode(),
+    "an escaped value": b'{"session_id":"\\u0035%s"}' % SESSION[1:].encode(),
+    "said twice": b'{"session_id":"alive","session_id":"%s"}' % SESSION.encode(),
+    "last": b'{"a":{"b":["}",{"c":"\\\\"}]},"session_id":"%s"}' % SESSION.encode(),
+    "cut off": b'{"session_id":"%s","tool_input":{"command":"l' % SESSION.encode(),
+    "no JSON": b"session_id=%s" % SESSION.encode(),
+    "two objects": b'{}{"session_id":"%s"}' % SESSION.encode(),
+    "behind a list": b'[{"session_id":"%s"}]' % SESSION.encode(),
+}
+
+
+@pytest.mark.parametrize("payload", GUILTY.values(), ids=GUILTY.keys())
+def test_however_it_is_written_a_fenced_conversation_is_found(called: Hook, payload: bytes):
+    called.fence(SESSION)
+    assert called("PreToolUse", payload).code == 2
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../fenced", "a/b", "x" * 201, "a\nb", "é"])
+def test_a_name_that_is_no_file_name_is_nobody(called: Hook, name: str):
+    called.fence(SESSION)
+    assert called("PreToolUse", tool(session_id=name)).code == 0
+
+
+def test_the_conversation_that_the_client_names_in_its_environment_counts(called: Hook):
+    called.fence(SESSION)
+    assert called("PreToolUse", b"", CLAUDE_CODE_SESSION_ID=SESSION).code == 2
+
+
+@pytest.mark.criterion("O02")
+def test_who_keeps_nothing_of_its_run_but_the_name_is_still_fenced(called: Hook):
+    called.fence("run_1")
+    assert called("PreToolUse", tool(), TRUEGREEN_RUN="run_1").code == 2
+    assert called("PreToolUse", tool(), TRUEGREEN_RUN="run_2").code == 0  # a judge, for one
+
+
+def test_marks_that_can_not_be_looked_at_are_a_doubt_and_so_a_no(called: Hook):
+    called.state.mkdir()
+    (called.state / "fenced").symlink_to(called.state / "fenced")
+    said = called("PreToolUse", tool())
+    assert said.code == 2
+    assert b"doubt" in said.err
+    assert called("Stop", tool()).code == 0
+
+
+def test_a_trace_that_can_not_be_left_changes_no_answer(called: Hook):
+    called.fence(SESSION)
+    (called.state / "tripped").write_text("in the way")
+    assert called("PreToolUse", tool()).code == 2
+
+
+@pytest.mark.criterion("O02")
+@pytest.mark.parametrize("left", ["TRUEGREEN_SOCKET", "TRUEGREEN_TOKEN_FILE", "TRUEGREEN_FENCE"])
+def test_a_run_whose_door_is_gone_can_do_nothing_but_stop(called: Hook, left: str):
+    environ = {left: "/nowhere/door"}
+    said = called("PreToolUse", tool(), **environ)
+    assert said.code == 2
+    assert b"does not answer" in said.err
+    for event in ("UserPromptSubmit", "BeforeTool", "BeforeAgent"):
+        assert called(event, tool(), **environ).code == 2
+    for event in ("Stop", "PostToolUse", "SessionEnd"):
+        assert called(event, tool(), **environ) == (0, b"", b"")
+
+
+def test_a_large_payload_is_read_to_its_end(called: Hook):
+    called.fence(SESSION)
+    filling = '"\\' * 400_000
+    assert called("PreToolUse", tool(session_id="alive", prompt=filling)).code == 0
+    late = {"prompt": filling, "session_id": SESSION}
+    assert called("PreToolUse", late).code == 2
+
+
+def test_the_beacon_says_who_called_and_changes_nothing(called: Hook, tmp_path: Path):
+    beacon = tmp_path / "beacon"
+    called.fence(SESSION)
+    assert called("SessionStart", {}, "gemini", TRUEGREEN_BEACON=str(beacon)).code == 0
+    assert called("PreToolUse", tool(), TRUEGREEN_BEACON=str(beacon)).code == 2
+    assert beacon.read_text() == "gemini SessionStart\nclaude-code PreToolUse\n"
+
+
+def loaded(words: list[str], **environ: str) -> list[str]:
+    code = BARE.format(words=words, file=hook.__file__)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code],
+        capture_output=True,
+        check=False,
+        input=json.dumps(tool()).encode(),
+        env=environ,
+    )
+    return [name for name in done.stderr.decode().split("\n") if not name.startswith("truegreen:")]
+
+
+def test_the_hook_loads_no_module_at_all_and_one_to_reach_a_door(called: Hook, tmp_path: Path):
+    called.fence(SESSION)
+    assert loaded(["claude-code", "PreToolUse", str(tmp_path / "none")]) == [""]
+    assert loaded(["claude-code", "PreToolUse", str(called.state)]) == [""]
+    assert called.tripped  # it was denied, and left its trace
+    token = tmp_path / "token"
+    token.write_text("tg_agent_x")
+    environ = {"TRUEGREEN_SOCKET": "/nowhere", "TRUEGREEN_TOKEN_FILE": str(token)}
+    assert loaded(["claude-code", "PreToolUse", ""], **environ) == ["_socket"]
+
+
+def test_it_runs_as_a_lone_copy(called: Hook, tmp_path: Path):
+    copy = tmp_path / "elsewhere.py"
+    shutil.copy(hook.__file__, copy)
+    called.fence(SESSION)
+    words = [sys.executable, "-I", "-S", str(copy), "codex", "PreToolUse", str(called.state)]
+    done = subprocess.run(words, input=json.dumps(tool()).encode(), check=False, env={})
+    assert done.returncode == 2
+
+
+def _pieces() -> Iterator[Any]:
+    yield from (
+        "",
+        "a",
+        '"',
+        "\\",
+        '\\"',
+        "\\\\",
+        "}",
+        "]",
+        "{",
+        ":",
+        ",",
+        "é",
+        "\n",
+        "\ud83d\ude00",
+    )
+    yield from (1, -1.5e9, True, None, [], {}, [[{}]], {"": ""}, "session_id", "tool_input")
+
+
+def test_what_it_reads_of_an_object_is_what_json_reads(called: Hook):
+    """Every pair of pieces as key, value and nested value: no difference to a real parser."""
+    for key in filter(lambda piece: isinstance(piece, str), _pieces()):
+        for value in _pieces():
+            given = {key: value, "tool_input": {key: value, "x": [value]}, "end": "e"}
+            text = json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            found = hook.texts(text)
+            assert found is not None, text
+            names = {k for k, v in given.items() if isinstance(v, str)}
+            inner = given["tool_input"] if isinstance(given["tool_input"], dict) else {}
+            names |= {f"tool_input.{k}" for k, v in inner.items() if isinstance(v, str) and k}
+            assert {k.decode("utf-8", "surrogatepass") for k, _ in found} == names, text

@@ -1,0 +1,157 @@
+"""Runs silenced from outside: all of them, nobody else, and no word about what was not seen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.work import shapes
+from tests.work.running import alive_with, launch, need_jail, until
+from truegreen.contract import Isolation
+from truegreen.work.process import Ended, Identity, run
+from truegreen.work.silencing import Quarry, living, silence_runs
+from truegreen.work.tree import VARIABLE
+
+Started = tuple[Quarry, Callable[[], Ended]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
+    """A run with a supervisor that does nothing but look on."""
+    threads: list[threading.Thread] = []
+
+    def make(*argv: str, isolation: Isolation = Isolation.REAPER) -> Started:
+        tag = f"run_{os.urandom(6).hex()}"
+        ended: list[Ended] = []
+        known: list[Identity] = []
+        words = launch(tmp_path, *argv, isolation=isolation, tag=tag)
+        thread = threading.Thread(target=lambda: ended.append(run(words, started=known.append)))
+        threads.append(thread)
+        thread.start()
+        until(lambda: known)
+
+        def over() -> Ended:
+            thread.join(20)
+            return ended[0]
+
+        return Quarry(tag, isolation, known[0]), over
+
+    yield make
+    for thread in threads:
+        thread.join(40)
+
+
+def shaped(shape: str, beats: Path) -> list[str]:
+    return [sys.executable, "-I", "-S", shapes.__file__, shape, str(beats), "stay"]
+
+
+@pytest.mark.criterion("G15")
+@pytest.mark.parametrize("isolation", [Isolation.JAIL, Isolation.REAPER])
+def test_many_runs_are_silenced_at_once_and_vouched_for(
+    tmp_path: Path, start: Callable[..., Started], isolation: Isolation
+) -> None:
+    if isolation is Isolation.JAIL:
+        need_jail()
+    beats = [tmp_path / f"beat-{number}" for number in range(3)]
+    runs = [start(*shaped("daemon", path), isolation=isolation) for path in beats]
+    until(lambda: all(path.exists() for path in beats))
+    silence = silence_runs([quarry for quarry, _ in runs])
+    assert not any(alive_with(str(path)) for path in beats)
+    assert (silence.survivors, silence.unconfirmed) == ((), ())
+    assert len(silence.killed) >= 3 * 3
+    assert all(over().survivors == () for _, over in runs)
+
+
+def test_a_guard_is_asked_and_so_its_supervisor_knows_how_it_went(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    """A guard that was killed could tell nobody that it saw the last one go."""
+    beats = tmp_path / "beat"
+    quarry, over = start(*shaped("runaway", beats))
+    until(beats.exists)
+    assert silence_runs([quarry]).unconfirmed == ()
+    assert over().confirmed
+
+
+def test_a_guard_that_is_gone_vouches_for_nothing(start: Callable[..., Started]) -> None:
+    quarry, over = start("sleep", "60")
+    assert quarry.process
+    os.kill(quarry.process.pid, signal.SIGKILL)
+    over()
+    assert silence_runs([quarry]) == ((), (), (quarry.run,))
+    assert silence_runs([quarry._replace(is_over=True)]).unconfirmed == ()
+
+
+def test_a_guard_that_does_not_obey_is_killed_with_all_it_holds(
+    start: Callable[..., Started],
+) -> None:
+    quarry, over = start("sh", "-c", "sleep 60 & kill -STOP $PPID; sleep 60")
+    assert quarry.process
+    stat = Path(f"/proc/{quarry.process.pid}/stat")
+    until(lambda: " T " in stat.read_text())
+    silence = silence_runs([quarry])
+    assert silence.survivors == ()
+    assert silence.unconfirmed == (quarry.run,)
+    assert {"sh", "sleep"} <= {each.name for each in silence.killed}
+    over()
+
+
+def test_without_isolation_a_child_without_a_mark_is_known_by_its_parent(
+    start: Callable[..., Started],
+) -> None:
+    """So the parent must not be killed before its children are found."""
+    word = f"bare-{os.urandom(6).hex()}"
+    script = f"env -i sh -c 'setsid sleep 60; : {word}' & wait"
+    quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
+    until(lambda: len(living([quarry])[quarry.run]) == 3)
+    silence = silence_runs([quarry])
+    assert alive_with(word) == []
+    assert sorted(each.name for each in silence.killed) == ["sh", "sh", "sleep"]
+    assert silence.unconfirmed == (quarry.run,)
+    over()
+
+
+@pytest.mark.criterion("G26")
+def test_nobody_else_is_touched(start: Callable[..., Started]) -> None:
+    quarry, over = start("sleep", "60")
+    other, over_other = start("sleep", "60")
+    stranger = subprocess.Popen(["sleep", "60"], env={VARIABLE: f"{quarry.run}x"})
+    try:
+        killed = silence_runs([quarry]).killed
+        assert [each.name for each in killed if not each.name.startswith("python")] == ["sleep"]
+        over()
+        assert stranger.poll() is None
+        assert other.process
+        assert other.process.alive()
+    finally:
+        stranger.kill()
+        stranger.wait()
+        silence_runs([other])
+        over_other()
+
+
+@pytest.mark.criterion("G26")
+def test_a_reused_pid_is_somebody_else(start: Callable[..., Started]) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        now = Identity.of(process.pid)
+        assert now
+        for stranger in (now._replace(start=now.start - 1), now._replace(boot="another")):
+            for level in Isolation:
+                assert silence_runs([Quarry("run_x", level, stranger)]).killed == ()
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_nothing_to_silence_is_silent() -> None:
+    assert silence_runs([]) == ((), (), ())
+    assert silence_runs([Quarry("")]) == ((), (), ())
