@@ -15,6 +15,7 @@ from benchmarks import (
     gates,
     gateway,
     growth,
+    hook,
     ledger,
     reads,
     report,
@@ -42,6 +43,7 @@ SUITES: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "growth": growth.run,
     "reads": reads.run,
     "gateway": gateway.run,
+    "hook": hook.run,
 }
 
 

@@ -215,6 +215,18 @@ def test_to_lose_a_race_is_a_value(both: Stage, how: str, monkeypatch: pytest.Mo
     assert both.acts == []
 
 
+def test_what_another_is_about_to_carry_out_since_the_look_is_left_to_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = stage.add()
+    monkeypatch.setattr(Lost, "overtake", lambda: stage.ledger.reserve(task.id, "e/1/b/2/3"))
+    heard = Heard()
+    scheduler = Lost(stage.ledger, stage.place, heard)
+    assert scheduler.tick() == []
+    scheduler.close()
+    assert heard.carried == []
+
+
 def test_a_fault_of_one_task_ends_neither_the_seat_nor_the_scheduler(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +252,12 @@ def test_a_task_that_does_not_move_is_not_tried_again_at_once(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = stage.add()
-    monkeypatch.setattr(Supervisor, "carry", lambda _self, task: stage.ledger.task(task))
+
+    def stand_still(_self: Supervisor, task: str) -> object:
+        stage.ledger.release(task, holder_name())
+        return stage.ledger.task(task)
+
+    monkeypatch.setattr(Supervisor, "carry", stand_still)
     scheduler = stage.scheduler()
     looks = []
     for _ in range(3):

@@ -124,3 +124,35 @@ def test_the_number_of_modules_is_bounded():
     assert counts["--version",] == 3
     assert counts["--help",] == 6
     assert counts["list", "--json"] <= 157
+
+
+@pytest.mark.parametrize(
+    "words", [["guard", "--", "true"], ["credential", "store"], ["hook", "PreToolUse"]]
+)
+def test_what_agents_call_at_every_step_loads_no_library(words: list[str], tmp_path: Path):
+    """Inside of a run whose door is gone: everything that is needed to find out, and no click."""
+    code = PROBE.format(words=words)
+    environ = {**os.environ, "TRUEGREEN_SOCKET": str(tmp_path / "no"), "TRUEGREEN_TOKEN_FILE": "/x"}
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("os._exit = tell", LEAVING)],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env=environ,
+    )
+    modules = {name for name in done.stderr.split("\n") if name and " " not in name}
+    assert rooms(modules) == {
+        "truegreen",
+        "truegreen.__main__",
+        "truegreen.doors",
+        "truegreen.doors.guard",
+        "truegreen.doors.hook",
+    }
+    assert {name for name in modules if name.split(".")[0] != "truegreen"} <= {
+        "__future__",
+        "_socket",
+    }
+
+
+LEAVING = "import posix; leave = posix._exit; posix._exit = os._exit = tell"

@@ -22,6 +22,7 @@ from truegreen.record.ledger.dispatch import Due
 from truegreen.record.rows import Wake
 from truegreen.supervisor import Place, Supervisor, Watch
 from truegreen.supervisor.holder import holder_name, host_name, read_holder
+from truegreen.supervisor.metered import gateways_kept
 from truegreen.supervisor.recovery import recover
 from truegreen.supervisor.roster import obstacle
 from truegreen.supervisor.tripwire import alarms
@@ -231,10 +232,11 @@ class Scheduler:
     def run(self) -> None:
         """Look again and again, soon while there is work, until somebody stops it."""
         pause = _BUSY_SECONDS
-        while not self.stopping:
-            busy = self._looked() or self._hear(pause)
-            pause = _BUSY_SECONDS if busy else min(pause * 2, _IDLE_SECONDS)
-        self.drain()
+        with gateways_kept():
+            while not self.stopping:
+                busy = self._looked() or self._hear(pause)
+                pause = _BUSY_SECONDS if busy else min(pause * 2, _IDLE_SECONDS)
+            self.drain()
 
     def once(self) -> list[Carried]:
         """One look, and all that could start then, carried to its end."""

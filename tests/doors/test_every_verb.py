@@ -47,9 +47,10 @@ def verbs_in_the_source() -> tuple[set[str], set[str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "verbs":
             assert isinstance(node.value, ast.Dict)
-            lines |= {each.value for each in node.value.keys if isinstance(each, ast.Constant)}
+            lines |= {str(each.value) for each in node.value.keys if isinstance(each, ast.Constant)}
         if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("frame.verb"):
-            frames |= {each.value for each in node.comparators if isinstance(each, ast.Constant)}
+            words = [each.value for each in node.comparators if isinstance(each, ast.Constant)]
+            frames |= {str(word) for word in words}
     return lines, frames
 
 
@@ -133,4 +134,4 @@ def test_a_terminated_run_uses_no_tool_guard_or_password_any_more(
 def _denies(said: str) -> bool:
     """Whether a hook's answer forbids what would happen."""
     decision = json.loads(said[: said.rindex("}") + 1])
-    return decision["hookSpecificOutput"]["permissionDecision"] == "deny"
+    return bool(decision["hookSpecificOutput"]["permissionDecision"] == "deny")

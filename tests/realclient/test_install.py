@@ -67,7 +67,7 @@ def writing(client: Client) -> list[Step]:
     return [Step("I write.", (client.shell("echo hello > out.txt"),)), Step("I am done.")]
 
 
-@pytest.mark.criterion("G03")
+@pytest.mark.criterion("G02")
 def test_an_innocent_session_works_as_before_and_a_fenced_one_asks_no_model(
     claude_code: Client, walk: Walk
 ):
@@ -123,6 +123,21 @@ def test_codex_passes_over_hooks_that_nobody_trusts(
         assert "nobody has trusted yet" in installed["why"]
         assert "/hooks" in installed["next"]
         assert endpoint.asked == []
+
+
+@pytest.mark.parametrize("client", [CODEX], indirect=True, ids=lambda c: c.program)
+def test_what_codex_says_about_its_hooks_is_not_taken_for_a_lack_of_trust(
+    client: Client, walk: Walk
+):
+    with Endpoint([Step("hello")]) as endpoint:
+        house = Household(walk, client, endpoint)
+        assert house.tg("install", "codex", "--yes", "--no-verify")["status"] == 0
+        file = house.home / ".codex" / "hooks.json"
+        file.write_text(file.read_text().replace("{", '{"description": 7, ', 1))
+        installed = house.tg("install", "codex", "--yes")
+        assert installed["status"] == 3
+        assert "expected a string" in installed["said"]
+        assert "trusted" not in installed["why"]
 
 
 @pytest.mark.parametrize("client", [GEMINI], indirect=True, ids=lambda c: c.program)

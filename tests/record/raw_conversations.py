@@ -29,9 +29,9 @@ def a_wake(ledger: Ledger, raw: Raw, state: str = "armed", body: str = "go on") 
     ledger.end_run(ticket, ended(ExitDetail.REFUSED))
     wake = ledger.arm(agent.id, body, actor=OPERATOR)
     if state in ("ready", "fired"):
-        task = ledger.wake(wake.id)
+        ledger.wake(wake.id)
     if state == "fired":
-        ledger.start(task.id, Start("test", agent=agent.id, wake=wake.id))
+        ledger.start(ticket.task, Start("test", agent=agent.id, wake=wake.id))
     if state == "void":
         ledger.terminate_agent(agent.id, actor=OPERATOR)
     (now,) = ledger.wakes(agent.id)
@@ -132,9 +132,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     (like,) = raw.do(f"SELECT MAX(key) FROM runs WHERE task_key = {task.key}")[0]
     fence, attempt = task.fence + 1, task.attempt + 1
     start = event(task, "start", ("queued", "running"), fence=fence)
-    moved = written(
-        task, status="'running'", fence=fence, revision="revision + 1", attempt=attempt
-    )
+    moved = written(task, status="'running'", fence=fence, revision="revision + 1", attempt=attempt)
     fresh = {"key": like + 1000, "id": "'run_raw'", "attempt": attempt, "fence": fence}
     gone = ("exit_reason", "exit_detail", "ended_by", "ended_at", "cell")
     live = {"status": "'starting'", **dict.fromkeys(gone, "NULL")}

@@ -24,9 +24,10 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record import guards, triggers
-from truegreen.record.guards import GUARDS, Guard
+from truegreen.record.guards import GUARDS
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.lifecycle import AGENT_EDGES, TARGETS
+from truegreen.record.rules import Guard
 from truegreen.record.sqlite_guards import IRREPLACEABLE, SEARCH
 
 if TYPE_CHECKING:

@@ -133,7 +133,7 @@ def taken_back(url: str, version: int) -> None:
     store.script(
         [
             *undone,
-            f"DELETE FROM schema_migrations WHERE version >= {version}",  # noqa: S608 - a number
+            f"DELETE FROM schema_migrations WHERE version >= {version}",
             "DELETE FROM schema_objects",
             f"INSERT INTO schema_objects (name, definition) {store.catalog}",
         ]

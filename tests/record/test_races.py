@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from truegreen.record.store import Store
 
-ROUNDS_IN_THREADS = 7
+ROUNDS_IN_THREADS = 6
 ROUNDS_IN_PROCESSES = 4
 TOGETHER = 0.004  # far enough ahead for both sides to be there
 
@@ -72,6 +72,7 @@ def check_nothing_lives(ledger: Ledger, tasks: set[str]) -> None:
     assert {late.task for late in ledger.overdue()} & tasks == set()
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.criterion("G07", "G08")
 def test_no_verb_in_a_thread_outlives_terminate(ledger: Ledger, dice: random.Random) -> None:
     trials = []
@@ -88,6 +89,7 @@ def test_no_verb_in_a_thread_outlives_terminate(ledger: Ledger, dice: random.Ran
     check_nothing_lives(ledger, {trial.task for trial in trials})
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.criterion("G07", "G08", "M07")
 def test_no_verb_in_a_process_outlives_terminate(
     ledger: Ledger, store_url: str, dice: random.Random

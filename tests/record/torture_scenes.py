@@ -170,7 +170,8 @@ def _deliver(ledger: Ledger, scene: Scene) -> object:
 
 
 def _heartbeat(ledger: Ledger, scene: Scene) -> object:
-    return ledger.heartbeat(scene.held)
+    ledger.heartbeat(scene.held)
+    return None
 
 
 def _mint(ledger: Ledger, scene: Scene) -> object:

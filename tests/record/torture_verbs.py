@@ -26,7 +26,7 @@ from tests.record.lives import (
 )
 from truegreen.contract import Budget
 from truegreen.errors import Refused
-from truegreen.facts import Claim, Finding, Ticket, Verdict
+from truegreen.facts import AgentKind, Child, Claim, Finding, Ticket, Verdict
 from truegreen.model import ClaimKind, ExitDetail, FindingOutcome, Level, Mode, Outcome, Role
 from truegreen.record.ledger import Ledger, Overdue, Start
 from truegreen.record.rows import Lease
@@ -137,6 +137,38 @@ def with_token(ledger: Ledger) -> Trial:
     return Trial("", ticket.task, ticket, token.id)
 
 
+def about_to_wake(ledger: Ledger) -> Trial:
+    """A blocked task whose agent has a wake-up that is due."""
+    trial = manned(ledger)
+    ledger.end_run(sure(trial.ticket), ended(ExitDetail.REFUSED))
+    wake = ledger.arm(trial.extra, "go on", actor=OPERATOR)
+    return Trial("", trial.task, trial.ticket, f"{trial.extra} {wake.id}")
+
+
+def queued_to_wake(ledger: Ledger) -> Trial:
+    """The same, and its task is queued for it."""
+    trial = about_to_wake(ledger)
+    ledger.wake(trial.extra.split()[1])
+    return trial
+
+
+def with_mail(ledger: Ledger) -> Trial:
+    """A running task whose agent has a message to read."""
+    trial = manned(ledger)
+    ledger.send(trial.extra, "hello", actor=OPERATOR)
+    return trial
+
+
+def _start_woken(ledger: Ledger, trial: Trial) -> Any:
+    agent, wake = trial.extra.split()
+    return ledger.start(trial.task, HOLDER._replace(agent=agent, wake=wake))
+
+
+def _converse(ledger: Ledger, trial: Trial) -> Any:
+    child = Child(AgentKind.SUBAGENT, "inside")
+    return ledger.converse(sure(trial.ticket), session=f"of {trial.task}", children=[child])
+
+
 def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> Finding:
     """A check's answer about what the run left."""
     return Finding(
@@ -244,6 +276,14 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
     ),
     "cancel": (at(S.RUNNING), lambda book, t: book.cancel(t.task, actor=OPERATOR)),
     "send": (manned, lambda book, t: book.send(t.extra, "hello", actor=OPERATOR)),
+    "send_to_wake": (
+        manned,
+        lambda book, t: book.send(t.extra, "wake up", actor=OPERATOR, wake=True),
+    ),
+    "arm": (once_manned, lambda book, t: book.arm(t.extra.split()[0], actor=OPERATOR)),
+    "wake": (about_to_wake, lambda book, t: book.wake(t.extra.split()[1])),
+    "start_woken": (queued_to_wake, _start_woken),
+    "deliver": (with_mail, lambda book, t: book.deliver(sure(t.ticket))),
     "adopt": (silent, lambda book, t: book.adopt(overdue_of(t), holder="other")),
     "lose": (silent, lambda book, t: book.lose(overdue_of(t))),
     "mint_token": (
@@ -261,6 +301,15 @@ OTHERS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any
     "register": (
         manned,
         lambda book, t: book.register_agent("kid", "sha256:2", actor=OPERATOR, parent=t.extra),
+    ),
+    "converse": (manned, _converse),
+    "trip": (
+        at(S.TERMINATED),
+        lambda book, t: book.trip(sure(t.ticket).run, kind="push", detail="a push"),
+    ),
+    "call_off": (
+        about_to_wake,
+        lambda book, t: book.call_off(t.extra.split()[1], "later", actor=OPERATOR),
     ),
     "revoke": (with_token, lambda book, t: book.revoke_token(t.extra, actor=OPERATOR)),
     "ack": (waiting, lambda book, t: book.ack(t.extra, actor=OPERATOR)),

@@ -98,7 +98,9 @@ def test_no_agent_of_three_supervisors_acts_after_terminate_was_answered(field: 
         late = -0.01 if number % 6 == 0 else dice.uniform(0.0, 0.7)
         done = raced(field, number, late)
         late_lines = [at - done.answered for at in done.lived if at > done.answered]
-        assert late_lines == [], f"round {number}: it acted {max(late_lines):.3f} s after the answer"
+        assert late_lines == [], (
+            f"round {number}: it acted {max(late_lines):.3f} s after the answer"
+        )
         assert done.complete, f"round {number}"
         runs = field.ledger.dossier(done.task).runs
         assert len(runs) <= 1, f"round {number}: it was started {len(runs)} times"

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.record.lives import BASE, OPERATOR, S, brought, contract, opened
+from tests.stage import staged
 from truegreen.facts import AgentKind, Child, Ticket
 from truegreen.model import AgentStatus
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.fencing import Whom
-from truegreen.supervisor import kill_switch, termination
+from truegreen.supervisor import Supervisor, Watch, kill_switch, termination
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.kill_switch import terminate_all
 from truegreen.supervisor.termination import terminate
@@ -148,6 +149,31 @@ def test_the_sender_itself_is_never_killed(ledger: Ledger, tmp_path: Path) -> No
     ticket = held_by(ledger, holder_name())
     ledger.heartbeat(ticket, process=written(me()))
     assert ended(ledger, ticket, tmp_path).killed == ()
+
+
+class TooLate(Watch):
+    """Terminates a task at the last moment before its agent is started."""
+
+    def __init__(self, ledger: Ledger, task: str) -> None:
+        self._ledger, self._task = ledger, task
+
+    def phase(self, name: str, words: str = "") -> None:  # noqa: ARG002 - told anyway
+        if name == "agent":
+            self._ledger.terminate(self._task, actor=OPERATOR)
+
+
+@pytest.mark.criterion("G07")
+def test_an_agent_that_is_terminated_while_it_is_about_to_start_does_nothing(
+    store_url: str, tmp_path: Path, own_tools: None
+) -> None:
+    stage = staged(store_url, tmp_path)
+    task = stage.add()
+    after = Supervisor(stage.ledger, stage.place, TooLate(stage.ledger, task.id)).attempt(task.id)
+    assert (after.status, stage.acts) == (S.TERMINATED, [])
+    (run,) = stage.ledger.dossier(task.id).runs
+    assert run.seen_at is None
+    assert not os.path.exists(os.path.join(stage.place.run_dir(run.id), "stdout.log"))
+    stage.ledger.close()
 
 
 # -- marks and conversations -----------------------------------------------------------------------

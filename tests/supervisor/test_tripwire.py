@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -323,20 +324,28 @@ def test_nothing_of_the_repository_is_carried_out(scene: Scene):
 
 
 def test_what_git_keeps_for_speed_is_not_believed(scene: Scene):
-    """A commit graph and an index over packs are files that an agent can write, too."""
+    """A commit graph in which the commit is older than what was there at the fence."""
     scene.fence()
     repository = scene.repository
     commit = repository.commit("to be found")
-    repository.git("repack", "-q", "-a", "-d")
     repository.git("commit-graph", "write", "--reachable")
-    repository.git("multi-pack-index", "write")
-    objects = repository.folder / ".git/objects"
-    for path in (objects / "info/commit-graph", objects / "pack/multi-pack-index"):
-        data = path.read_bytes()
-        path.chmod(0o600)
-        path.write_bytes(data[:100] + bytes(len(data) - 100))
+    graph = repository.folder / ".git/objects/info/commit-graph"
+    graph.chmod(0o600)
+    graph.write_bytes(turned_round(graph.read_bytes(), child=scene.first, parent=commit))
+    assert repository.git("rev-list", commit, f"^{scene.first}") == ""  # who believes it is fooled
     assert scene.look() == [scene.ticket.run]
     assert f"{commit[:12]} by Ann" in scene.reason
+
+
+def turned_round(graph: bytes, *, child: str, parent: str) -> bytes:
+    """A commit graph that gives a commit another parent."""
+    chunks = {}
+    for at in range(8, 8 + 12 * graph[6], 12):
+        name, start = struct.unpack_from(">4sQ", graph, at)
+        chunks[name] = start
+    order = sorted((child, parent))
+    entry = chunks[b"CDAT"] + 36 * order.index(child) + 20
+    return graph[:entry] + struct.pack(">I", order.index(parent)) + graph[entry + 4 :]
 
 
 def test_refs_behind_a_link_are_found_as_git_finds_them(scene: Scene):

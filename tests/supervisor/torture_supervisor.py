@@ -1,4 +1,4 @@
-"""A supervisor in a process of its own, which carries out the task that it is told, when it is told.
+"""A supervisor in a process of its own, which carries out the task that it is told to.
 
 Orders come as JSON lines on standard input: a task and an instant of the monotonic clock. The
 answer is the task's status, or the code of what was in the way.

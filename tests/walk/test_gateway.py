@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tests.doors.gateway.provider import MESSAGE, Provider, whole
 from tests.walk.conftest import Walk, until
+from truegreen.record.ledger import open_ledger
 from truegreen.supervisor import metered
 
 REAL = "sk-real-0123456789abcdef"
@@ -176,3 +178,37 @@ def test_after_terminate_nothing_of_the_run_thinks_any_more(walk: Walk, provider
     run = walk.tg("show", "--json", task).json()["runs"][-1]
     assert run["facts"]["gateway"]["tokens"] >= 3 * 3251, "what it used is known all the same"
     assert metered._open == {}
+
+
+@pytest.mark.criterion("G24")
+def test_a_scheduler_keeps_the_gateway_for_zombies(sqlite_url: str, provider: Provider):
+    around = {"ANTHROPIC_API_KEY": REAL, "ANTHROPIC_BASE_URL": provider.url}
+    ledger = open_ledger(sqlite_url)
+    with metered.gateways_kept():
+        name, first = metered._taken(ledger, around)
+        metered._left(name)
+        name, again = metered._taken(ledger, around)
+        assert again is first
+        metered._left(name)
+        assert list(metered._open) == [name]
+    assert metered._open == {}
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", first.port), 5)
+    ledger.close()
+
+
+def test_a_gateway_serves_all_runs_of_a_record_until_the_last_is_over(
+    sqlite_url: str, provider: Provider
+):
+    around = {"ANTHROPIC_API_KEY": REAL, "ANTHROPIC_BASE_URL": provider.url}
+    ledger = open_ledger(sqlite_url)
+    name, first = metered._taken(ledger, around)
+    assert metered._taken(ledger, around) == (name, first)
+    other, second = metered._taken(ledger, {**around, "ANTHROPIC_API_KEY": "sk-another-key"})
+    assert second is not first
+    metered._left(other)
+    metered._left(name)
+    socket.create_connection(("127.0.0.1", first.port), 5).close()
+    metered._left(name)
+    assert metered._open == {}
+    ledger.close()

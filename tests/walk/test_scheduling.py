@@ -12,7 +12,13 @@ import pytest
 
 from tests.faces.conftest import SCRIPT
 from tests.walk.conftest import Walk, shell, until
+from truegreen.config import Config
+from truegreen.faces.cli import root
+from truegreen.faces.cli import run as running
+from truegreen.faces.cli.frame import Frame
 from truegreen.model import ExitDetail, TaskStatus
+from truegreen.record.ledger import Ledger
+from truegreen.supervisor.holder import holder_name
 
 
 @contextmanager
@@ -69,6 +75,22 @@ def test_what_somebody_runs_here_and_now_is_not_taken_from_them(walk: Walk) -> N
     summary = json.loads(out)
     assert [task["id"] for task in summary["tasks"]] == [ready]
     assert summary["refused"] == []
+
+
+def test_a_task_that_is_run_here_is_reserved_from_its_first_moment(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[tuple[str, str]]] = []
+
+    def look(_frame: Frame, _config: Config, ledger: Ledger, task: str) -> int:
+        seen.append(ledger.reservations(""))
+        assert [name for name, _ in seen[0]] == [task]
+        return 0
+
+    monkeypatch.chdir(walk.folder)
+    monkeypatch.setattr(running, "carry_out", look)
+    assert root.run(["run", "--json", "--gate", "true", *shell("true")]) == 0
+    assert [holder for _, holder in seen[0]] == [holder_name()]
 
 
 @pytest.mark.criterion("H08", "G18")

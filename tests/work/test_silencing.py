@@ -15,6 +15,7 @@ import pytest
 from tests.work import shapes
 from tests.work.running import alive_with, launch, need_jail, until
 from truegreen.contract import Isolation
+from truegreen.work import silencing
 from truegreen.work.process import Ended, Identity, run
 from truegreen.work.silencing import Quarry, living, silence_runs
 from truegreen.work.tree import VARIABLE
@@ -107,14 +108,29 @@ def test_without_isolation_a_child_without_a_mark_is_known_by_its_parent(
     start: Callable[..., Started],
 ) -> None:
     """So the parent must not be killed before its children are found."""
-    word = f"bare-{os.urandom(6).hex()}"
-    script = f"env -i sh -c 'setsid sleep 60; : {word}' & wait"
+    seconds = f"61.{os.getpid()}"
+    script = f"env -i sh -c 'setsid sleep {seconds}; :' & wait"
     quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
     until(lambda: len(living([quarry])[quarry.run]) == 3)
     silence = silence_runs([quarry])
-    assert alive_with(word) == []
+    assert alive_with(seconds) == []
     assert sorted(each.name for each in silence.killed) == ["sh", "sh", "sleep"]
     assert silence.unconfirmed == (quarry.run,)
+    over()
+
+
+def test_who_was_seen_is_dead_before_it_is_called_so(
+    start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing ties it to its run any more when it is looked for again."""
+    seconds = f"60.{os.getpid()}"
+    script = f"setsid sleep {seconds} & wait"
+    quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
+    until(lambda: len(living([quarry])[quarry.run]) == 2)
+    monkeypatch.setattr(silencing, "kin_of", lambda _: [])
+    silence = silence_runs([quarry])
+    assert sorted(each.name for each in silence.killed) == ["sh", "sleep"]
+    assert alive_with(seconds) == []
     over()
 
 

@@ -21,8 +21,10 @@ _SAME: dict[str, tuple[str, ...]] = {
     "findings": ("id = NEW.id",),
     "agents": (
         "id = NEW.id",
-        "parent_key = NEW.parent_key AND kind = NEW.kind AND session = NEW.session"
-        " AND kind <> 'agent'",
+        (
+            "parent_key = NEW.parent_key AND kind = NEW.kind AND session = NEW.session"
+            " AND kind <> 'agent'"
+        ),
     ),
     "messages": ("id = NEW.id", "idempotency_key = NEW.idempotency_key"),
     "tokens": ("id = NEW.id", "digest = NEW.digest"),

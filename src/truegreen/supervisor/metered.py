@@ -1,14 +1,16 @@
 """The gateway of a run: how its agent gets there, and what it has used.
 
-One gateway serves all runs of a supervisor on one record; it is there as long as one of them is.
+One gateway serves all runs of a supervisor on one record; it is there as long as one of them is,
+or as somebody keeps it.
 The real keys come from the supervisor's own environment and go no further than the gateway.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from truegreen.doors.gateway.apis import upstreams_of
 from truegreen.doors.gateway.server import Gateway
@@ -32,6 +34,7 @@ class _Shared:
 
 _Name = tuple[int, tuple[tuple[Any, ...], ...]]
 _open: dict[_Name, _Shared] = {}
+_keepers: set[object] = set()
 _lock = threading.Lock()
 
 
@@ -49,29 +52,33 @@ def _taken(ledger: Ledger, environ: Mapping[str, str]) -> tuple[_Name, Gateway]:
 
 
 def _left(name: _Name) -> None:
-    """The last user closes it."""
+    """The last user closes it, unless somebody keeps gateways open."""
     with _lock:
-        shared = _open[name]
-        shared.users -= 1
-        if shared.users:
-            return
-        del _open[name]
-    shared.gateway.close()
+        _open[name].users -= 1
+    _swept()
 
 
-class Kept(NamedTuple):
-    """A gateway that stays while nobody uses it, as a scheduler wants it."""
+def _swept() -> None:
+    """Close what nobody uses or keeps."""
+    with _lock:
+        idle = [] if _keepers else [name for name, shared in _open.items() if not shared.users]
+        over = [_open.pop(name) for name in idle]
+    for shared in over:
+        shared.gateway.close()
 
-    name: _Name
 
-    def close(self) -> None:
-        """Let it go."""
-        _left(self.name)
-
-
-def kept_gateway(ledger: Ledger, environ: Mapping[str, str]) -> Kept:
-    """Keep the gateway of a record open between runs."""
-    return Kept(_taken(ledger, environ)[0])
+@contextmanager
+def gateways_kept() -> Iterator[None]:
+    """Keep gateways that were opened once, so that a zombie of an earlier run meets them again."""
+    mine = object()
+    with _lock:
+        _keepers.add(mine)
+    try:
+        yield
+    finally:
+        with _lock:
+            _keepers.discard(mine)
+        _swept()
 
 
 class Metered:

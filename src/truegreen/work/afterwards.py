@@ -205,7 +205,8 @@ class _Reader:
             return []
         if not self._mirror or time.monotonic() > self._deadline:
             return None
-        options = ["-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false", "rev-list"]
+        # What git keeps for speed says who a commit's parents are, and the agent can write it.
+        options = ["-c", "core.commitGraph=false", "rev-list"]
         options += [f"--max-count={_MOST_COMMITS}", "--ignore-missing", "--no-commit-header"]
         words = [*options, f"--format={_FORMAT}", *tips, *hidden, "--"]
         said = self._mirror.run_git(words, timeout=_GIT_S, beside=self._objects)

@@ -72,18 +72,18 @@ def silence_runs(runs: Iterable[Quarry]) -> Silence:
         send(root, _ORDERS[quarry.isolation])
     _wait(lambda: all_dead(list(guards.values())), _OBEDIENCE)
     obeyed = {one for one, root in guards.items() if all_dead([root])}
-    left: list[Entry] = []
     patience = time.monotonic() + (_BIRTH_SECONDS if any(map(_is_unborn, quarries)) else 0.0)
     while True:
         hunted, left = silence(lambda: kin_of(quarries), groups=False, gone=all_dead)
-        met |= {(entry.pid, entry.start): entry for entry in hunted}
+        met |= {(entry.pid, entry.start): entry for entry in (*hunted, *left)}
         if left or hunted or time.monotonic() >= patience:
             break
         time.sleep(_LOOK_SECONDS * 5)
-    alive = {(entry.pid, entry.start) for entry in left}
+    rest = _finished(met.values())
+    alive = {(entry.pid, entry.start) for entry in rest}
     return Silence(
         tuple(_swept(entry) for key, entry in met.items() if key not in alive),
-        tuple(_swept(entry) for entry in left),
+        tuple(_swept(entry) for entry in rest),
         tuple(one.run for one in quarries if not _is_sure(one, obeyed)),
     )
 
@@ -105,6 +105,15 @@ def kin_of(quarries: Iterable[Quarry]) -> list[Entry]:
     kin |= _below({e.pid for e in strangers if _carries(e.pid, words, marks)}, everybody)
     spared = ancestry(os.getpid(), everybody)
     return [entry for entry in kin.values() if entry.alive and entry.pid not in spared]
+
+
+def _finished(met: Iterable[Entry]) -> list[Entry]:
+    """Whoever was seen dies, also if nothing ties it to its run any more; says who does not."""
+    rest = [entry for entry in met if not all_dead([entry])]
+    for entry in rest:
+        send(entry, signal.SIGKILL)
+    _wait(lambda: all_dead(rest), KILL_BOUND if rest else 0.0)
+    return [entry for entry in rest if not all_dead([entry])]
 
 
 def _rooted(quarries: Iterable[Quarry]) -> dict[Quarry, Entry]:

@@ -28,6 +28,7 @@ class Answer(NamedTuple):
     status: int = 200
     headers: dict[str, str] = {}  # noqa: RUF012 - never changed
     kind: str = "application/json"
+    before: Callable[[], object] = bool  # happens before the first byte
 
 
 class Provider:
@@ -36,7 +37,7 @@ class Provider:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked: list[Asked] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.provider = self  # type: ignore[attr-defined] # how the handler finds it
         self._thread = threading.Thread(
@@ -52,6 +53,10 @@ class Provider:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # five is the default: many at once would be reset by the kernel
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -73,6 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         provider.asked.append(Asked(self.path, headers, self._body()))
         answer = provider.answer
         try:
+            answer.before()
             self._say(answer)
         except OSError:
             self.close_connection = True

@@ -361,6 +361,28 @@ def test_what_is_under_way_for_a_terminated_run_is_cut(thinker: Thinker):
     until(lambda: thinker.tokens == 3212)
 
 
+@pytest.mark.criterion("G20")
+def test_who_waits_for_a_first_byte_is_cut_too_and_nothing_is_read_for_it(local: Thinker):
+    go_on, over = threading.Event(), threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        while not over.wait(0.05):
+            yield event(MESSAGE_EVENTS[1])
+
+    local.provider.answer = Answer(
+        pieces=pieces, kind="text/event-stream", before=lambda: go_on.wait(20)
+    )
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(local.ask)
+        until(lambda: local.provider.asked)
+        local.ledger.terminate(local.ticket.task, actor=OPERATOR)
+        with pytest.raises(httpx2.HTTPError):
+            asking.result(LOADED_S)
+    go_on.set()
+    until(lambda: not local.session.busy, LOADED_S)
+    over.set()
+
+
 # --- the tripwire
 
 
@@ -460,6 +482,16 @@ def test_what_can_be_read_in_two_ways_is_not_read(local: Thinker, lines: list[st
     text = "\r\n".join([*lines, f"authorization: Bearer {local.key}", "", "{}"])
     found = local.raw(text.replace("{host}", host).encode())
     assert found.startswith(b"HTTP/1.1 %d " % status), found[:100]
+    assert local.provider.asked == []
+
+
+def test_a_body_with_a_length_and_chunks_is_not_read(local: Thinker):
+    request = (
+        f"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:{local.gateway.port}\r\n"
+        f"x-api-key: {local.key}\r\nContent-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "2\r\n{}\r\n0\r\n\r\n"
+    )
+    assert local.raw(request.encode()).startswith(b"HTTP/1.1 400 ")
     assert local.provider.asked == []
 
 

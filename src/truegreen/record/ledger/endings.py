@@ -117,7 +117,8 @@ class Endings(Desk):
             task = self._task(tx, task_id)
             self._own(tx, actor, "task_in_tree", task.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=task.status)
-            self._hold_tasks(tx, task_key=task.key)
+            if task.sealed_at is None:
+                self._hold_tasks(tx, task_key=task.key)
             family = self._family(tx, task_key=task.key)
             if task.sealed_at is not None:
                 return lambda: _already(task.id, family, task.status, task.fence)

@@ -295,7 +295,7 @@ CLIENT = Client(
         *("CLAUDE_CODE_ENABLE_*", "CLAUDE_CODE_EXPERIMENTAL_*", "CLAUDE_CODE_SUBAGENT_MODEL"),
         *("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS"),
     ),
-    can=("events", "turns", "tokens", "cost", "resume", "connectors", "background tasks"),
+    can=("events", "turns", "tokens", "cost", "resume", "connectors", "background tasks", "hooks"),
     switches={
         "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",  # refusals to start become results
         "CLAUDE_CODE_DISABLE_AGENT_VIEW": "1",  # no daemon that keeps sessions alive

@@ -358,7 +358,7 @@ CLIENT = Client(
         events=("--json",),
     ),
     passes=("OPENAI_*", "AZURE_OPENAI_*", "CODEX_*"),
-    can=("events", "turns", "tokens", "resume"),
+    can=("events", "turns", "tokens", "resume", "hooks if trusted"),
     switches={},
     reading=_reader,
     expecting=_expects,

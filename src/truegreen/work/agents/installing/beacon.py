@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -38,11 +38,17 @@ _BODY = 16 << 20
 _KEY = "no-key-at-all"
 _PROMPT = "There is nothing to do: truegreen only looks whether you call it."
 _SIGNS = (
-    *("settings.json", "hooks.json", "did not load", "were skipped", "Invalid configuration"),
+    *(
+        "settings.json",
+        "hooks.json",
+        "config.toml",
+        "did not load",
+        "were skipped",
+        "Invalid configuration",
+    ),
     *("Error in:", "Expected", "trusted directory", "unknown option", "unexpected argument"),
 )
 """How clients speak about settings that they do not heed."""
-_TRUST = "--dangerously-bypass-hook-trust"
 _AGAIN = "truegreen doctor --hooks"
 AWAITED = {
     CLAUDE_CODE: ("SessionStart", "UserPromptSubmit"),
@@ -112,7 +118,8 @@ def _explained(start: _Start, tried: _Try, missing: list[str]) -> Sighting:
     if start.switch:
         why = f"«{start.switch}» in the same file switches all hooks off"
         return Sighting(verified=False, why=why, next=f"turn it the other way, then: {_AGAIN}")
-    if start.client == CODEX and {*missing} <= {*_tried(start, *_trusted(start)).fired}:
+    if start.client == CODEX and tried.model_calls and not _about_settings(tried.said):
+        # To let it trust them for a try would let it trust those of the work tree, too.
         whom = "hooks" if start.scope is Scope.USER else "projects and hooks"
         why = f"codex passes over {whom} that nobody has trusted yet, without a word"
         step = f"start codex there, trust them (/hooks shows them), then: {_AGAIN}"
@@ -124,18 +131,12 @@ def _explained(start: _Start, tried: _Try, missing: list[str]) -> Sighting:
     return Sighting(verified=False, why=why, next=step, said=tried.said)
 
 
-def _trusted(start: _Start) -> tuple[str, ...]:
-    """The flags with which Codex takes it that somebody has looked, this once."""
-    project = msgspec.json.encode(start.cwd).decode()
-    return _TRUST, "-c", f'projects={{{project}={{trust_level="trusted"}}}}'
-
-
-def _tried(start: _Start, *flags: str) -> _Try:
+def _tried(start: _Start) -> _Try:
     in_project = start.scope is Scope.PROJECT
     with tempfile.TemporaryDirectory(prefix="truegreen-beacon-") as folder, _refusing() as server:
         signal, empty = os.path.join(folder, "fired"), os.path.join(folder, "empty")
         os.mkdir(empty)
-        argv, env = _called(start, server.url, flags)
+        argv, env = _called(start, server.url)
         launch = Launch(
             # This is no run: a hook that believed so would look for a supervisor.
             argv=("/usr/bin/env", "-u", RUN_VARIABLE, *argv),
@@ -183,8 +184,11 @@ def _fired(signal: str, client: str) -> tuple[str, ...]:
 def _telling(said: str) -> str:
     """The lines in which a client speaks about its settings, if it does; else its last words."""
     lines = [line for line in said.splitlines() if line.strip()]
-    about = [line for line in lines if any(sign in line for sign in _SIGNS)]
-    return cut("\n".join(about[:8] or lines[-4:]), _QUOTED)
+    return cut("\n".join(_about_settings(said)[:8] or lines[-4:]), _QUOTED)
+
+
+def _about_settings(said: str) -> list[str]:
+    return [line for line in said.splitlines() if any(sign in line for sign in _SIGNS)]
 
 
 # -- how each is called ----------------------------------------------------------------------------
@@ -215,9 +219,7 @@ _TRUSTING = {GEMINI: {"GEMINI_CLI_TRUST_WORKSPACE": "true"}}
 """An empty folder of our own may be trusted; a project is trusted by its owner or not at all."""
 
 
-def _called(
-    start: _Start, url: str, flags: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
+def _called(start: _Start, url: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command, and its own surroundings without any key, with a proxy that leads nowhere."""
     client = start.client
     adapter = ADAPTERS[client]
@@ -231,7 +233,7 @@ def _called(
     own = {**pointed, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **_QUIET.get(client, {})}
     if client == GEMINI:
         own |= dict.fromkeys(("CODE_ASSIST_ENDPOINT", "GOOGLE_VERTEX_BASE_URL"), url)
-    return (*argv, *_further(client, own), *flags), {**env, **own}
+    return (*argv, *_further(client, own)), {**env, **own}
 
 
 def _further(client: str, own: Mapping[str, str]) -> list[str]:
