@@ -158,6 +158,9 @@ INNOCENT: dict[str, Any] = {
     "asked about": tool(
         session_id="alive", tool_name="TaskOutput", tool_input={"agent_id": SESSION}
     ),
+    "a letter within": tool(
+        session_id="alive", tool_name="SendMessage", tool_input={"to": "b", "x": {"to": SESSION}}
+    ),
     "told about": tool(
         session_id="alive", tool_name="SendMessage", tool_input={"to": "b", "message": SESSION}
     ),

@@ -349,6 +349,7 @@ def test_messages_are_handed_on_where_the_client_takes_them_and_kept_elsewhere(s
     seat.letters.append("Message from ana:\nthe schema has changed")
     for client, event in (("codex", "PostToolUse"), ("claude-code", "PreToolUse")):
         assert seat.hook(event, bash("ls"), client).out == ""
+    assert seat.hook("PostToolUse", bash("ls", agent_id="inside")).out == ""
     said = json.loads(seat.hook("PostToolUse", bash("ls")).out)
     assert said["hookSpecificOutput"]["hookEventName"] == "PostToolUse"
     assert "the schema has changed" in said["hookSpecificOutput"]["additionalContext"]

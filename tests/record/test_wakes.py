@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -71,7 +72,6 @@ def fired(ledger: Ledger, agent: Agent, wake: Wake) -> Any:
     return ledger.start(task.id, Start("test", agent=agent.id, wake=wake.id))
 
 
-@pytest.mark.criterion("G13", "K10")
 @pytest.mark.parametrize(
     "left", [S.QUEUED, S.BLOCKED, S.NEEDS_REVIEW, S.FAILED, S.CANCELED, S.SUCCEEDED]
 )
@@ -317,7 +317,6 @@ def test_what_is_opened_or_woken_for_somebody_is_reserved_from_its_first_moment(
     assert len(ledger.reservations("mine")) == 2
 
 
-@pytest.mark.criterion("K08")
 def test_what_could_start_is_in_the_order_of_urgency(ledger: Ledger) -> None:
     ids = {n: opened(ledger, priority=n).id for n in (0, 7, -7)}
     brought(ledger, S.RUNNING)
@@ -336,3 +335,21 @@ def test_a_review_comes_with_the_task_that_it_is_about(ledger: Ledger) -> None:
     assert [(due.task, due.chain) for due in ledger.dispatchable()] == [(review.id, task.id)]
     ledger.reserve(task.id, "its own supervisor")
     assert ledger.dispatchable() == []
+
+
+@pytest.mark.criterion("G13")
+def test_the_life_of_an_agent_can_be_followed_in_the_events(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    ledger.send(agent.id, "hello", actor=OPERATOR)
+    off = armed(ledger, agent)
+    ledger.call_off(off.id, "not needed")
+    ticket = fired(ledger, agent, armed(ledger, agent))
+    (child,) = ledger.converse(ticket, children=[Child(K.SUBAGENT, "a1")])
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    told = [json.loads(each.event.data) for each in ledger.house_events()]
+    words = [
+        word for data in told for word in ("registered", "armed", "called_off") if word in data
+    ]
+    assert words == ["registered", "armed", "called_off", "armed", "registered"]
+    assert set(told[-1]["terminated"]) == {agent.id, child.id}
+    assert len(ledger.feed()) > len(told)

@@ -40,7 +40,7 @@ def begun(walk: Walk, *lines: dict[str, Any]) -> tuple[Outcome, str]:
     return got, agent
 
 
-@pytest.mark.criterion("G13", "K10", "K11")
+@pytest.mark.criterion("K10", "K11")
 def test_an_agent_goes_on_in_its_own_conversation_and_is_given_what_was_sent(walk: Walk) -> None:
     got, agent = begun(walk)
     sent = walk.tg("send", agent, "the parser moved", "--json").json()
@@ -146,7 +146,7 @@ def test_a_stream_full_of_children_fills_no_record(walk: Walk) -> None:
     assert len(walk.ledger().agents(limit=1000)) == 201
 
 
-@pytest.mark.criterion("K10", "G13")
+@pytest.mark.criterion("K10")
 def test_a_live_agent_is_given_its_messages_at_its_next_stop(walk: Walk) -> None:
     agent = "echo line >> out.txt; cat ${TRUEGREEN_FEEDBACK:-/dev/null} >> told.txt; sleep 1.5"
     process = walk.start("--json", *GATE, *shell(agent))

@@ -45,7 +45,6 @@ def added(walk: Walk, command: str, *words: str) -> str:
     return task
 
 
-@pytest.mark.criterion("L05")
 def test_it_says_what_starts_and_how_it_ended_on_both_axes(walk: Walk) -> None:
     first = added(walk, "echo x >> out.txt", "--title", "good")
     other = added(walk, "true", "--title", "waits", "--depends-on", first, "--max-attempts", "1")

@@ -16,9 +16,9 @@ import msgspec
 from truegreen.doors.actions import Action, needs_person
 from truegreen.doors.commands import Commands
 from truegreen.doors.frame import Answer, Frame
+from truegreen.doors.hook import DECIDING
 from truegreen.doors.protocols import (
     AFTER_TOOL,
-    PROMPT,
     STOP,
     TOOL,
     Payload,
@@ -98,7 +98,8 @@ class Hooking:
             return self._before(actor, client, event, payload)
         if event in AFTER_TOOL:
             self._keep(client, event, payload)
-        if event in (*PROMPT, *AFTER_TOOL) and takes_words(client, event):
+        if takes_words(client, event) and not payload.get("agent_id"):
+            # Not to an agent inside of the conversation: the message is not for that one.
             words = self._behind.letters()
             return told(event, words) if words else Answer()
         return Answer()
@@ -165,7 +166,7 @@ def client_and_event(frame: Frame) -> tuple[str, str]:
 def refused(frame: Frame, error: TruegreenError) -> Answer:
     """The answer where something is in the way: no to what would happen, nothing to the rest."""
     client, event = client_and_event(frame)
-    if event not in (*TOOL, *PROMPT) and isinstance(error, Unavailable):
+    if event not in DECIDING and isinstance(error, Unavailable):
         return Answer()
     return denied(client, event, str(error))
 

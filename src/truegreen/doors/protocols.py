@@ -15,7 +15,6 @@ from truegreen.doors.frame import Answer
 from truegreen.doors.hook import no
 
 TOOL = ("PreToolUse", "BeforeTool")
-PROMPT = ("UserPromptSubmit", "BeforeAgent")
 AFTER_TOOL = ("PostToolUse", "PostToolUseFailure", "AfterTool")
 STOP = ("Stop", "AfterAgent")
 _SHELLS = ("Bash", "run_shell_command", "Shell", "shell")

@@ -383,6 +383,13 @@ def test_who_waits_for_a_first_byte_is_cut_too_and_nothing_is_read_for_it(local:
     over.set()
 
 
+def test_nothing_begins_for_a_run_that_is_being_cut(local: Thinker):
+    """Its key may have been looked up a moment before the record closed it."""
+    local.session.fence()
+    assert local.ask().status_code == 403
+    assert local.provider.asked == []
+
+
 # --- the tripwire
 
 
@@ -504,7 +511,7 @@ def test_a_request_has_a_greatest_size(
     answer = local.http.post(
         "/v1/messages",
         headers=SHOWN["anthropic"](local.key),
-        content=body if sized else iter([body[:600], body[600:]]),
+        content=body if sized else iter([body[at : at + 600] for at in range(0, len(body), 600)]),
     )
     assert answer.status_code == 413
     assert all(len(each.body) < 1000 for each in local.provider.asked)

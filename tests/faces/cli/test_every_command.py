@@ -63,6 +63,9 @@ ELSEWHERE = {
     "blocked",
     "noop",
     "checkpoint",
+    "guard",
+    "credential",
+    "hook",
     "demo",
 }
 """They need a run, not only a record: tests of their own show that they work."""
@@ -97,6 +100,9 @@ WRONG: dict[str, list[str]] = {
     "blocked": ["blocked"],
     "noop": ["noop"],
     "checkpoint": ["checkpoint"],
+    "guard": ["guard"],
+    "credential": ["credential", "take"],
+    "hook": ["hook"],
     "demo": ["demo", "me"],
     "list": ["list", "--limit", "many"],
     "show": ["show"],
