@@ -282,6 +282,18 @@ def test_the_conversation_of_a_terminated_agent_is_nobody_elses(ledger: Ledger) 
     assert ledger.agent(other.id).session is None
 
 
+@pytest.mark.criterion("G19", "G03")
+def test_a_conversation_whose_name_shows_too_late_is_fenced_too(ledger: Ledger) -> None:
+    agent = ledger.register_agent("smith", "sha256:1", actor=OPERATOR).id
+    ticket = started(ledger, agent_id=agent)
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    for _ in range(2):
+        assert ledger.converse(ticket, session="shown late") == []
+    assert ledger.fenced().sessions == ("shown late",)
+    with pytest.raises(Terminated):
+        ledger.register_agent("clone", "sha256:1", actor=OPERATOR, session="shown late")
+
+
 # -- any prior state -----------------------------------------------------------------------------
 
 

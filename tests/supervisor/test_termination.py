@@ -145,6 +145,14 @@ def test_a_supervisor_that_has_started_nothing_yet_is_not_vouched_for(
     assert ended(ledger, ticket, tmp_path).unconfirmed == ()
 
 
+def test_a_supervisor_that_died_before_it_started_anything_left_nothing(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    ticket = held_by(ledger, f"{host_name()}{me().boot}/1/1")
+    answer = ended(ledger, ticket, tmp_path)
+    assert (answer.unconfirmed, answer.complete) == ((), True)
+
+
 def test_the_sender_itself_is_never_killed(ledger: Ledger, tmp_path: Path) -> None:
     ticket = held_by(ledger, holder_name())
     ledger.heartbeat(ticket, process=written(me()))

@@ -1,4 +1,4 @@
-"""Whoever acts for a fenced run is told to a person: words of hooks, commits, branches, pushes."""
+"""Whoever commits, merges or pushes for a fenced run is told to a person."""
 
 from __future__ import annotations
 
@@ -6,126 +6,18 @@ import json
 import os
 import struct
 import subprocess
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.record.lives import OPERATOR, contract
+from tests.record.lives import OPERATOR
 from tests.stage import Heard
-from truegreen.facts import AgentKind, Child, Ticket
-from truegreen.model import Severity
-from truegreen.record.ledger import Ledger, Start, open_ledger
-from truegreen.record.ledger.reads import Waiting
+from tests.supervisor.afterlife import ANN, BOT, Repository, Scene, scene
 from truegreen.scheduler import Scheduler
 from truegreen.supervisor import tripwire
-from truegreen.supervisor.ground import Ground
-from truegreen.supervisor.place import Place
 from truegreen.work import afterwards
 
-ANN = ("Ann", "ann@example.org")
-BOT = ("Bot", "bot@example.org")
-SESSION = "11111111-1111-4111-8111-111111111111"
-
-
-class Repository:
-    """A repository that people and agents commit to."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *words: str, who: tuple[str, str] = ANN) -> str:
-        identity = ["-c", f"user.name={who[0]}", "-c", f"user.email={who[1]}"]
-        return subprocess.run(
-            ["git", *identity, *words],
-            cwd=self.folder,
-            check=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        ).stdout.strip()
-
-    def commit(self, subject: str, who: tuple[str, str] = ANN) -> str:
-        self.git("commit", "-q", "--allow-empty", "-m", subject, who=who)
-        return self.git("rev-parse", "HEAD")
-
-
-class Scene:
-    """A record, a place, and a repository in which a run was fenced off."""
-
-    def __init__(self, ledger: Ledger, tmp_path: Path) -> None:
-        self.ledger = ledger
-        self.place = Place(str(tmp_path / "state"), (), {})
-        self.repository = Repository(tmp_path / "work")
-        self.remote = tmp_path / "remote.git"
-        self.first = self.repository.commit("first")
-        self.ticket = self.started()
-
-    def started(self, task: str | None = None) -> Ticket:
-        task = task or self.ledger.open(contract(), actor=OPERATOR).id
-        agent = self.ledger.register_agent("worker", "sha256:0", actor=OPERATOR, session=SESSION)
-        ticket = self.ledger.start(task, Start("host", 60.0, agent.id))
-        top = str(self.repository.folder)
-        remotes = {"origin": str(self.remote)}
-        files = self.place.make(ticket)
-        tripwire.note_start(files.folder, ticket, Ground(top, "", "", remotes))
-        return ticket
-
-    def fence(self) -> None:
-        self.ledger.terminate(self.ticket.task, actor=OPERATOR, reason="enough")
-        tripwire.note_fence(self.place.state_dir, [self.ticket.run])
-
-    def look(self) -> list[str]:
-        tripwire_rests_not(self.place)
-        return tripwire.watch_grounds(self.ledger, self.place)
-
-    @property
-    def alarm(self) -> Waiting | None:
-        (*items,) = [w for w in self.ledger.inbox() if w.item.cell == "zombie"]
-        assert len(items) <= 1
-        return items[0] if items else None
-
-    @property
-    def reason(self) -> str:
-        assert self.alarm is not None
-        assert self.alarm.item.severity is Severity.CRITICAL
-        assert self.alarm.task == self.ticket.task
-        assert self.ticket.run in self.alarm.item.reason
-        return self.alarm.item.reason
-
-    def leave_word(self, number: int = 1, **changes: str) -> Path:
-        folder = Path(self.place.state_dir) / "tripped"
-        folder.mkdir(parents=True, exist_ok=True)
-        word = {
-            "client": "claude-code",
-            "event": "PreToolUse",
-            "run": "",
-            "session": SESSION,
-            "payload": '{"tool_name":"Bash"}',
-            **changes,
-        }
-        path = folder / f"{number}-1.json"
-        path.write_text(json.dumps(word))
-        return path
-
-
-def tripwire_rests_not(place: Place) -> None:
-    """Tests look again at once."""
-    for path in (Path(place.state_dir) / "watched").glob("*.json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "rests_until": 0.0}))
-
-
-@pytest.fixture
-def scene(sqlite_url: str, tmp_path: Path) -> Iterator[Scene]:
-    ledger = open_ledger(sqlite_url)
-    yield Scene(ledger, tmp_path)
-    ledger.close()
-
-
-# -- repositories -------------------------------------------------------------------------------
+__all__ = ["scene"]
 
 
 @pytest.mark.criterion("G24")
@@ -456,94 +348,3 @@ def test_a_scheduler_tells_it_by_itself(scene: Scene):
     assert heard.words == [
         f"{scene.ticket.run} is fenced off, and somebody acted for it: truegreen inbox"
     ]
-
-
-# -- words of hooks -----------------------------------------------------------------------------
-
-
-@pytest.mark.criterion("G24")
-def test_a_word_of_a_hook_becomes_an_alarm_and_is_gone(scene: Scene):
-    scene.fence()
-    path = scene.leave_word()
-
-    found = tripwire.collect(scene.ledger, scene.place.state_dir)
-
-    assert found == ((scene.ticket.run,), 0)
-    assert f"hook after the fence, by {scene.ticket.run}" in scene.reason
-    assert f'claude-code PreToolUse of {SESSION}: {{"tool_name":"Bash"}}' in scene.reason
-    assert not path.exists()
-    assert tripwire.collect(scene.ledger, scene.place.state_dir) == ((), 0)
-
-
-def test_a_word_of_a_subagent_leads_to_the_run_of_its_parent(scene: Scene):
-    child = Child(AgentKind.SUBAGENT, "a9ff311067af1b567", "sub", over=True)
-    scene.ledger.converse(scene.ticket, session=SESSION, children=[child])
-    scene.fence()
-    scene.leave_word(session="a9ff311067af1b567")
-    assert tripwire.collect(scene.ledger, scene.place.state_dir).tripped == (scene.ticket.run,)
-
-
-def test_a_word_with_the_run_itself_leads_to_it(scene: Scene):
-    scene.fence()
-    scene.leave_word(session=scene.ticket.run, run=scene.ticket.run)
-    assert tripwire.collect(scene.ledger, scene.place.state_dir).tripped == (scene.ticket.run,)
-
-
-def test_a_thousand_words_of_one_run_are_one_alarm(scene: Scene):
-    scene.fence()
-    for number in range(1000):
-        scene.leave_word(number)
-    tripwire.collect(scene.ledger, scene.place.state_dir)
-    assert scene.alarm is not None
-    assert (scene.alarm.item.times, "1000 times" in scene.reason) == (1, True)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"client": 1}', "\x00\xff", "{}" + " " * 70_000], ids=repr
-)
-def test_what_cant_be_understood_is_set_aside_and_said(scene: Scene, text: str):
-    scene.fence()
-    good, bad = scene.leave_word(1), scene.leave_word(2)
-    bad.write_text(text)
-    assert tripwire.collect(scene.ledger, scene.place.state_dir) == ((scene.ticket.run,), 1)
-    assert not good.exists()
-    assert (bad.parent / "unread" / bad.name).read_text() == text
-
-
-def test_a_word_about_nobody_who_is_known_is_set_aside(scene: Scene):
-    scene.leave_word(session="nobody", run="../../etc/passwd\x00")
-    assert tripwire.collect(scene.ledger, scene.place.state_dir) == ((), 1)
-    assert scene.alarm is None
-
-
-def test_what_is_set_aside_is_bounded(scene: Scene):
-    for number in range(130):
-        scene.leave_word(1000 + number, session="nobody")
-    tripwire.collect(scene.ledger, scene.place.state_dir)
-    aside = os.listdir(Path(scene.place.state_dir) / "tripped" / "unread")
-    assert (len(aside), min(aside)) == (100, "1030-1.json")
-
-
-def test_several_who_collect_at_once_tell_it_once(scene: Scene):
-    scene.fence()
-    for number in range(200):
-        scene.leave_word(number)
-    found: list[tripwire.Collected] = []
-
-    def collect() -> None:
-        found.append(tripwire.collect(scene.ledger, scene.place.state_dir))
-
-    threads = [threading.Thread(target=collect) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(len(each.tripped) for each in found) == 1
-    assert scene.alarm is not None
-    assert scene.alarm.item.times == 1
-
-
-def test_without_a_folder_nothing_is_made(scene: Scene):
-    assert tripwire.alarms(scene.ledger, scene.place) == []
-    assert not (Path(scene.place.state_dir) / "tripped").exists()
-    assert not (Path(scene.place.state_dir) / "watched").exists()

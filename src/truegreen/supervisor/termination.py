@@ -171,10 +171,10 @@ def _live_elsewhere(held: Iterable[Held]) -> list[Held]:
 
 def _quarry(held: Held) -> Quarry:
     """A run that nobody can be about to start any more needs no patience and no proof."""
-    holder = read_holder(held.holder)
+    holder, process = read_holder(held.holder), process_of(held.process)
     held_by_nobody = not held.holder or (holder is not None and not holder.alive())
-    over = not held.was_live or (not held.process and held_by_nobody)
-    return Quarry(held.run, held.isolation, process_of(held.process), over or _is_gone(held))
+    over = not held.was_live or (process is None and held_by_nobody)
+    return Quarry(held.run, held.isolation, process, over or _is_gone(held))
 
 
 def _waited_for(held: Callable[[], list[Held]], others: list[Held]) -> tuple[Elsewhere, ...]:

@@ -300,6 +300,9 @@ class Wakes(Tasks, Agents):
                     session=session,
                     now=tx.now,
                 )
+            if session and parent.session != session and dead:
+                # Its name came to light too late for the agent itself; it is nobody's all the same.
+                self._child(tx, parent, Child(AgentKind.SUBAGENT, session, "its conversation"))
             kept = [self._child(tx, parent, child) for child in found]
             return lambda: kept
 
