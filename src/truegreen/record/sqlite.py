@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -325,6 +324,8 @@ class SqliteStore:
                 deadline = time.monotonic() + self.busy_seconds
             if time.monotonic() > deadline:
                 return False
+            import random  # noqa: PLC0415 - only who has to wait needs it
+
             time.sleep(random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
             return True
 

@@ -273,7 +273,7 @@ def test_show_has_claim_evidence_findings_budget_agents_refusals_and_events(tg: 
     ):
         assert expected in lines
     text = "\n".join(lines)
-    assert re.search(r"^agt_\w+  completed  coder  s-2$", text, re.MULTILINE)
+    assert re.search(r"^agt_\w+  agent  completed  coder  s-2$", text, re.MULTILINE)
     assert re.search(r"^1  judge  stale  system:truegreen  ", text, re.MULTILINE)
     assert re.search(r"^\S+ \S+ \S+  fail  ✗ failed  system:truegreen  gate", text, re.MULTILINE)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from truegreen.contract import checked
 from truegreen.faces.cli.frame import Frame, Word, command
 from truegreen.faces.documents import page_document, task_document
-from truegreen.faces.switch import freeze_document, freeze_words
 from truegreen.model import Cell, ExitReason, TaskStatus
 from truegreen.record.ledger import Filter
 from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
+from truegreen.record.ledger.wakes import Freeze
 
 SHOWN_EVENTS = 200
 _WORD_BYTES = 1000
@@ -78,15 +80,25 @@ def list_tasks(
         verdicts = ledger.verdicts(page.tasks)
         counts, freeze = ledger.counts(), ledger.frozen()
     if frame.json:
-        frozen = freeze_document(freeze)
+        frozen = _frozen(freeze)[0] if freeze else None
         frame.give({**page_document(page, verdicts, counts), "frozen": frozen})
         return
     from truegreen.faces.cli.pages import draw_page  # noqa: PLC0415 - JSON needs no drawing
 
     paper = frame.paper()
     if freeze:
-        paper.say(freeze_words(freeze))
+        paper.say(_frozen(freeze)[1])
     draw_page(paper, page, verdicts, counts, _again(frame, where, limit))
+
+
+def _frozen(freeze: Freeze) -> tuple[dict[str, Any] | None, str]:
+    """A freeze for programs, and for people."""
+    from truegreen.faces.switch import (  # noqa: PLC0415 - hardly any store is frozen
+        freeze_document,
+        freeze_words,
+    )
+
+    return freeze_document(freeze), freeze_words(freeze)
 
 
 def _again(frame: Frame, where: Filter, limit: int) -> str:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -140,6 +139,8 @@ class Desk:
         failure: TruegreenError | None = None
         for attempt in range(_TRIES):
             if attempt:
+                import random  # noqa: PLC0415 - hardly ever needed
+
                 time.sleep(random.uniform(0.001, 0.01) * 4**attempt / 4)  # noqa: S311 - jitter
             events: list[str] = []
             answer: Callable[[], T] | None = None
