@@ -181,6 +181,10 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "send": ({AGENT, LEAD_, OPER, SYS}, lambda g, a, _: g.send(T, "hi", actor=a)),
     "arm": ({LEAD_, OPER, SYS}, lambda g, a, _: g.arm(T, actor=a)),
     "wake": ({SYS}, lambda g, a, _: g.wake(T, actor=a)),
+    "call_off": ({LEAD_, OPER, SYS}, lambda g, a, _: g.call_off(T, "later", actor=a)),
+    "reserve": ({OPER, SYS}, lambda g, a, _: g.reserve(T, "x", actor=a)),
+    "release": ({OPER, SYS}, lambda g, a, _: g.release(T, "x", actor=a)),
+    "terminate_idle_agents": ({OPER}, lambda g, a, _: g.terminate_idle_agents(actor=a)),
     "deliver": ({AGENT, SYS}, lambda g, a, t: g.deliver(t, actor=a)),
     "converse": ({SYS}, lambda g, a, t: g.converse(t, session="x", actor=a)),
     "trip": ({SYS}, lambda g, a, t: g.trip(t.run, kind="push", detail="x", actor=a)),
@@ -197,7 +201,9 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
 }
 
 
-NOTHING_TO_DO = ("claim_next", "reconcile", "expire_reviews")
+NOTHING_TO_DO = (
+    *("claim_next", "reconcile", "expire_reviews", "reserve", "release", "terminate_idle_agents"),
+)
 """Verbs that find for themselves what they are about; in an empty store there is nothing."""
 
 
