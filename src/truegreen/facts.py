@@ -53,6 +53,8 @@ class AgentKind(StrEnum):
     """What an agent is: a conversation of its own, or something that lives inside of one."""
 
     AGENT = "agent"
+    CONVERSATION = "conversation"
+    """A further name that an agent's own stream gave itself."""
     SUBAGENT = "subagent"
     BACKGROUND = "background"
     WAKEUP = "wakeup"

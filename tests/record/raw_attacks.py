@@ -324,7 +324,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 
 @attack(
-    "runs_started", "the store is frozen: nothing starts until somebody thaws it (truegreen thaw)"
+    "runs_started", "the store is frozen: nothing starts before truegreen thaw --reason WHY"
 )
 def _(ledger: Ledger, raw: Raw) -> Variants:
     task = opened(ledger)

@@ -17,6 +17,7 @@ from truegreen.facts import AgentKind, Child, Ticket
 from truegreen.model import AgentStatus
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.fencing import Whom
+from truegreen.record.ledger.wakes import PASSING
 from truegreen.supervisor import Supervisor, Watch, kill_switch, termination
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.kill_switch import terminate_all
@@ -280,7 +281,7 @@ def test_broken_off_half_way_nothing_starts_and_the_next_pull_finishes(
         return real(*words, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ledger, "terminate", cut_short)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"2 tasks .*frozen.*same command goes on"):
         pulled(ledger, tmp_path)
     monkeypatch.undo()
     assert ledger.frozen()
@@ -300,9 +301,75 @@ def test_a_freeze_of_somebody_else_is_not_lifted(ledger: Ledger, tmp_path: Path)
     assert held.reason == "the registry is compromised"
 
 
-def test_on_request_the_freeze_stays(ledger: Ledger, tmp_path: Path) -> None:
+@pytest.mark.criterion("G22")
+def test_on_request_the_freeze_stays_and_no_later_pull_lifts_it(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     assert pulled(ledger, tmp_path, keep=True).frozen
-    assert ledger.frozen()
+    held = ledger.frozen()
+    assert held
+    assert not held.is_passing
+    assert pulled(ledger, tmp_path).frozen
+    assert ledger.frozen() == held
+
+
+@pytest.mark.criterion("G22")
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_who_wants_it_frozen_takes_over_what_a_dead_pull_left(
+    ledger: Ledger, tmp_path: Path, *, by_hand: bool
+) -> None:
+    left = ledger.freeze(actor=OPERATOR, reason="its process was killed", passing=True)
+    if by_hand:
+        ledger.freeze(actor=OPERATOR, reason="mine")
+    else:
+        pulled(ledger, tmp_path, keep=True)
+    held = ledger.frozen()
+    assert held
+    assert (held.is_passing, held.at) == (False, left.at)
+    assert pulled(ledger, tmp_path).frozen
+
+
+@pytest.mark.criterion("G22")
+def test_a_freeze_by_hand_while_it_is_under_way_stays(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(ledger)
+    real = ledger.terminate
+
+    def meanwhile(*words: str, **more: object) -> object:
+        ledger.freeze(actor=OPERATOR, reason="I look at it first")
+        return real(*words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger, "terminate", meanwhile)
+    assert pulled(ledger, tmp_path).frozen
+    held = ledger.frozen()
+    assert held
+    assert held.reason == "I look at it first"
+
+
+def test_nobody_else_can_make_a_freeze_that_passes(ledger: Ledger, tmp_path: Path) -> None:
+    held = ledger.freeze(actor=OPERATOR, reason=f"{PASSING}really")
+    assert held.reason == "really"
+    assert pulled(ledger, tmp_path).frozen
+
+
+@pytest.mark.criterion("G05")
+def test_only_who_was_not_terminated_before_is_retired_and_what_died_is_counted(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    above = ledger.register_agent("lead", "sha256:1", actor=OPERATOR).id
+    below = ledger.register_agent("below", "sha256:2", actor=OPERATOR, parent=above).id
+    ledger.terminate_agent(below, actor=OPERATOR)
+    ledger.send(above, "one", actor=OPERATOR, wake=True)
+    ledger.send(above, "two", actor=OPERATOR)
+    called_off = ledger.arm(above, actor=OPERATOR)
+    ledger.call_off(called_off.id, "not needed", actor=OPERATOR)
+    told = {"state_dir": str(tmp_path), "actor": OPERATOR}
+    first = terminate(ledger, Whom("agent", above), **told)  # type: ignore[arg-type]
+    assert (first.retired, set(first.agents)) == ((above,), {above, below})
+    assert first.lost == (2, 1), "two messages that nobody read, one wake-up that was armed"
+    again = terminate(ledger, Whom("agent", above), **told)  # type: ignore[arg-type]
+    assert (again.retired, again.lost) == ((), (0, 0))
 
 
 @pytest.mark.criterion("G22")

@@ -1,31 +1,49 @@
 """Which actions need a person: the patterns of a contract against a tool call or a command line.
 
-Pure. It reads a command line as a shell would split it, and no further: what a program does that
-it starts is not to be seen from here, and neither is what a variable stands for.
+Pure. It finds a command behind words that start others, in shells and in substitutions; what a
+program does that it starts is not to be seen from here, and neither is what a variable stands for.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from os.path import basename
 from typing import NamedTuple
 
+from truegreen.doors.shell import Words, commands_of, split_roughly
+
 _WILD = re.compile(r"[*?\[]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
-_APART = re.compile(r"[;&|\n(){}]+|\$\(|`")
-_OPERATORS = ";&|()<>\n"
-_CARRIERS = {
-    *("sudo", "env", "nohup", "time", "exec", "command", "builtin", "timeout", "nice", "stdbuf"),
-    *("xargs", "setsid", "doas", "ionice", "guard", "truegreen", "!", "then", "do", "else", "if"),
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?\+?=")
+_BLANK = re.compile(r"\s")
+_BEFORE = {
+    *("!", "{", "}", "if", "then", "elif", "else", "while", "until", "do", "time", "builtin"),
+    *("command", "nohup", "truegreen"),
 }
-"""Words that start another command."""
-_SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
-_GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"}
-_DEEPEST = 5
+"""Words that a command may stand right behind."""
+_SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"}
+_READERS = {*_SHELLS, "busybox", "su", "source", ".", "xargs", "parallel", "ssh"}
+_CARRIERS = {
+    *("sudo", "doas", "env", "exec", "timeout", "nice", "ionice", "chrt", "taskset", "stdbuf"),
+    *("setsid", "guard", "coproc", "function", "find", "fd", "watch", "flock"),
+    *("runuser", "script", "chroot", "unshare", "nsenter", "systemd-run", "strace", "entr"),
+    *("trap", "unbuffer", "eval", *_READERS, *_BEFORE),
+}
+"""Words that start a command which stands somewhere behind them, as words or as one text."""
+_GIT_VALUED = {
+    *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--attr-source"),
+    *("--config-env", "--super-prefix", "--list-cmds"),
+}
+_GIT_PLAIN = {
+    *("-p", "-P", "--paginate", "--no-pager", "--bare", "--no-replace-objects", "--no-lazy-fetch"),
+    *("--no-optional-locks", "--no-advice", "--literal-pathspecs", "--glob-pathspecs"),
+    *("--noglob-pathspecs", "--icase-pathspecs"),
+}
+_DEEPEST = 6
+_WHOLE, _LONGEST = 8, 64
+"""How many starts behind a carrier are tried with all words behind them, and with how many else."""
 _SHOWN = 500
 
 
@@ -35,13 +53,22 @@ class Action(NamedTuple):
     tool: str
     argument: str
     is_command: bool
+    line: str = ""
+    """A command that a tool is given beside its argument."""
 
     def __str__(self) -> str:
-        """As a person is asked about it."""
+        """As a person is asked about it; what is cut off is said, and known by its sum."""
         words = " ".join(self.argument.split())
-        if len(words) > _SHOWN:
-            words = f"{words[:_SHOWN]}…"
-        return words if self.is_command else f"{self.tool}({words})"
+        words = words if self.is_command else f"{self.tool}({words})"
+        words = f"{words}: {' '.join(self.line.split())}" if self.line else words
+        if len(words) <= _SHOWN:
+            return words
+        known = hashlib.sha256(f"{self.tool}\0{self.argument}\0{self.line}".encode(*_LOOSE))
+        more = f"{len(words) - _SHOWN:,} more characters are cut off here"
+        return f"{words[:_SHOWN]}… ({more}; sha256:{known.hexdigest()[:12]})"
+
+
+_LOOSE = ("utf-8", "surrogatepass")
 
 
 def needs_person(patterns: Sequence[str], action: Action) -> str:
@@ -50,8 +77,11 @@ def needs_person(patterns: Sequence[str], action: Action) -> str:
     A pattern without wildcards is a command with its first words, or a tool; `Tool(argument)` is
     one tool's argument; with wildcards the whole has to match.
     """
-    names = [f"{action.tool}({each})" for each in _spellings(action)]
-    commands = set(_spellings(action)) if action.is_command else set()
+    if not patterns:
+        return ""
+    line = action.argument if action.is_command else action.line
+    commands = dict.fromkeys([line.strip(), *_commands(line, 0)]) if line else {}
+    names = [f"{action.tool}({each})" for each in (action.argument, *commands)]
     return next((p for p in patterns if _falls_under(p, action.tool, names, commands)), "")
 
 
@@ -63,73 +93,75 @@ def _falls_under(pattern: str, tool: str, names: Iterable[str], commands: Iterab
     return any(each == pattern or each.startswith(f"{pattern} ") for each in commands)
 
 
-def _spellings(action: Action) -> list[str]:
-    if not action.is_command:
-        return [action.argument]
-    return list(dict.fromkeys([action.argument.strip(), *_commands(action.argument, 0)]))
-
-
 def _commands(line: str, depth: int) -> Iterator[str]:
-    """Each command in a line, with everything in front of its program taken away."""
-    if depth > _DEEPEST:
-        return
-    for words in _split(line):
+    """Each command in a line, as it stands there and with everything before its program gone."""
+    found = commands_of(line) if depth < _DEEPEST else split_roughly(line)
+    for words in found:
         yield " ".join(words)
         yield from _carried(words, depth)
-    for inner in _INNER.finditer(line):
-        yield from _commands(inner[1] or inner[2] or "", depth + 1)
+    if depth < _DEEPEST and any(_is_shell(words) for words in found):
+        for words in found:  # one of them may be what the shell gets to read
+            yield from _commands(" ".join(words[1:]).replace("\\n", "\n"), depth + 1)
 
 
-def _carried(words: list[str], depth: int) -> Iterator[str]:
+def _is_shell(words: Words) -> bool:
+    """Whether a command may read others from its input."""
+    names = [basename(word) for word in _program(words)[:_LONGEST]]
+    if not names or names[0] not in _CARRIERS:
+        return False
+    return names[0] in _READERS or any(name in _SHELLS for name in names[1:])
+
+
+def _carried(words: Words, depth: int) -> Iterator[str]:
     """The command that other words carry, by its bare name."""
-    rest = _without_carriers(words)
+    rest = _program(words)
     if not rest:
         return
-    rest = [basename(rest[0]), *rest[1:]]
-    if rest[0] == "git":
-        rest = _plain_git(rest)
-    yield " ".join(rest)
-    flagged = [n for n, word in enumerate(rest) if word.startswith("-") and word.endswith("c")]
-    if rest[0] == "eval":
+    yield from _plain(rest)
+    if basename(rest[0]) not in _CARRIERS:
+        return
+    for n in range(1, len(rest)):
+        yield from _plain(_from(rest, n))
+        if depth < _DEEPEST and _BLANK.search(rest[n]):
+            yield from _commands(rest[n], depth + 1)
+    if basename(rest[0]) == "eval" and depth < _DEEPEST:
         yield from _commands(" ".join(rest[1:]), depth + 1)
-    elif rest[0] in _SHELLS and flagged and flagged[0] + 1 < len(rest):
-        yield from _commands(rest[flagged[0] + 1], depth + 1)
 
 
-def _without_carriers(words: list[str]) -> list[str]:
-    carried = False
+def _from(words: Words, n: int) -> Words:
+    return words[n:] if n <= _WHOLE else words[n : n + _LONGEST]
+
+
+def _program(words: Words) -> Words:
+    """A command without what stands before its program: assignments, and words of the shell's."""
     for n, word in enumerate(words):
-        if _ASSIGNMENT.match(word):
-            continue
-        if basename(word) in _CARRIERS:
-            carried = True
-        elif not carried or not (word.startswith("-") or word[:1].isdigit()):
+        before = word in _BEFORE and n + 1 < len(words) and not words[n + 1].startswith("-")
+        if not before and not _ASSIGNMENT.match(word):
             return words[n:]
     return []
 
 
-def _plain_git(words: list[str]) -> list[str]:
-    """`git` with its subcommand right behind it."""
-    n = 1
-    while n < len(words) and words[n].startswith("-"):
-        n += 2 if words[n] in _GIT_VALUED else 1
-    return ["git", *words[n:]]
+def _plain(words: Words) -> Iterator[str]:
+    """A command by the bare name of its program; git with its subcommand right behind it."""
+    rest = [basename(words[0]) or words[0], *words[1:]]
+    if rest[0].startswith("git-"):
+        rest = ["git", rest[0][4:], *rest[1:]]
+    yield " ".join(rest)
+    if rest[0] == "git":
+        yield from (" ".join(["git", *_from(rest, n)]) for n in _subcommands(rest))
 
 
-def _split(line: str) -> list[list[str]]:
-    """The simple commands of a line; a line that no shell would read is split at every sign."""
-    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=_OPERATORS)
-    lexer.whitespace = " \t\r"
-    lexer.commenters = ""
-    lexer.whitespace_split = True
-    try:
-        tokens = list(lexer)
-    except ValueError:
-        return [each.split() for each in _APART.split(line) if each.strip()]
-    commands: list[list[str]] = [[]]
-    for token in tokens:
-        if token and not token.strip(_OPERATORS):
-            commands.append([])
+def _subcommands(words: Words) -> Iterator[int]:
+    """Where the subcommand of a git may stand; an option that is not known may have a value."""
+    starts = {1}
+    for n in range(1, len(words)):
+        if n not in starts:
+            continue
+        if not words[n].startswith("-"):
+            yield n
+        elif words[n] in _GIT_VALUED:
+            starts.add(n + 2)
         else:
-            commands[-1].append(token)
-    return [words for words in commands if words]
+            starts.add(n + 1)
+            if words[n] not in _GIT_PLAIN and "=" not in words[n]:
+                starts.add(n + 2)

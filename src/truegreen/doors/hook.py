@@ -22,13 +22,16 @@ _MESSAGING = (
     *(b"followup_task", b"assign_task", b"agent_send"),
 )
 _RESUME = (b"--resume", b"-r")
-_OWN = (b"session_id", b"agent_id", b"parent_session_id")
+_OWN = (b"session_id", b"parent_session_id")
+_INSIDE = b"agent_id"
 _ADDRESSEE = (b"to", b"recipient", b"resume", b"target", b"id", b"agent", b"agent_id")
 FORWARDED = 1 << 20
 _READ = 64 << 20
 _HEAD = 2000
 _LONGEST_NAME = 200
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_PACKED = b"="
+_END = 60
 _NOT_BRACES = bytes(set(range(256)) - set(b"{}[]"))
 _BETWEEN = b"{}[],: \t\r\n+-.0123456789eEtrufalsn"
 _BACKSLASH = 92
@@ -108,7 +111,7 @@ def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> A
         run = posix.environ.get(b"TRUEGREEN_RUN", b"")
         if _is_fenced(state, run):
             _trip(state, (client, event), run, payload)
-            return no(client, event, f"{run.decode()} is fenced off")
+            return no(client, event, f"{_shown(run)} is fenced off")
         if event not in DECIDING:
             return YES
         why = getattr(error, "strerror", None) or str(error) or "no answer"
@@ -166,21 +169,40 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
         posix.environ.get(b"CLAUDE_CODE_SESSION_ID", b""),
         *_taken_up(posix.environ.get(b"CLAUDE_PID", b"")),
     ]
+    inside: list[bytes] = []
     others: list[bytes] = []
+    dead: list[bytes] = []
     if found is None:
         # It can't be read: then a fenced name anywhere in it is one too many.
-        own += [name for name in posix.listdir(f"{state}/fenced".encode()) if name in payload]
+        dead = _named_in(payload, posix.listdir(f"{state}/fenced".encode()))
     else:
         own += [value for key, value in found if key in _OWN]
+        inside = [value for key, value in found if key == _INSIDE]
         others = _addressees(found)
-    for name in own:
-        if _is_fenced(state, name):
-            _trip(state, (client, event), name, payload)
-            return no(client, event, f"{name.decode()} is terminated; it never acts again")
-    for name in others:
-        if event in DECIDING and _is_fenced(state, name):
-            return no(client, event, f"{name.decode()} is terminated; nobody reaches it any more")
+    dead += [name for name in own if _is_fenced(state, name)]
+    dead += [name for name in inside if _is_dead_inside(state, own, name)]
+    if dead:
+        _trip(state, (client, event), dead[0], payload)
+        return no(client, event, f"{_shown(dead[0])} is terminated; it never acts again")
+    for name in others if event in DECIDING else ():
+        if _is_fenced(state, name) or _is_dead_inside(state, own, name):
+            return no(client, event, f"{_shown(name)} is terminated; nobody reaches it any more")
     return YES
+
+
+def _shown(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
+
+
+def _named_in(payload: bytes, marks: list[bytes]) -> list[bytes]:
+    """The marked names that stand somewhere in a text; of one in a conversation, both do."""
+    found = []
+    for mark in marks:
+        packed = mark[:1] == _PACKED
+        parts = bytes.fromhex(mark[1:].decode()).split(b"\0") if packed else [mark]
+        if all(part in payload for part in parts):
+            found.append(parts[-1])
+    return found
 
 
 def _taken_up(pid: bytes) -> list[bytes]:
@@ -206,10 +228,27 @@ def _addressees(found: list[tuple[bytes, bytes]]) -> list[bytes]:
     return [value for key, value in found if key in asked]
 
 
+def marked(name: bytes, within: bytes = b"") -> str:
+    """The mark of a name, or of one that only a conversation knows; what is no file name is packed.
+
+    Of a very long one both ends count.
+    """
+    whole = within + b"\0" + name if within else name
+    if len(whole) <= _LONGEST_NAME and not whole.translate(None, _NAME) and whole.strip(b"."):
+        return whole.decode()
+    if len(whole) > 2 * _END:
+        whole = whole[:_END] + b"\0" + whole[-_END:]
+    return _PACKED.decode() + whole.hex()
+
+
 def _is_fenced(state: str, name: bytes) -> bool:
-    if not 0 < len(name) <= _LONGEST_NAME or name.translate(None, _NAME) or not name.strip(b"."):
-        return False  # no mark has such a name
-    return _is_there(f"{state}/fenced/{name.decode()}")
+    return bool(name) and _is_there(f"{state}/fenced/{marked(name)}")
+
+
+def _is_dead_inside(state: str, own: list[bytes], name: bytes) -> bool:
+    """Whether one of our own conversations knows somebody by that name who is terminated."""
+    marks = [marked(name, around) for around in own if around and name]
+    return any(_is_there(f"{state}/fenced/{mark}") for mark in marks)
 
 
 def _is_there(path: str) -> bool:

@@ -7,15 +7,14 @@ marks are put back from it, and a mark that is missing opens no other door.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from os import path as paths
 
+from truegreen.doors.hook import marked
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.tripwires import Fenced
 
 FOLDER = "fenced"
-_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,200}")
 
 
 def folder_of(state_dir: str) -> str:
@@ -25,20 +24,19 @@ def folder_of(state_dir: str) -> str:
 
 def is_fenced(state_dir: str, name: str) -> bool:
     """Whether a session, agent or run of that name is marked."""
-    return bool(_NAME.fullmatch(name)) and paths.lexists(paths.join(folder_of(state_dir), name))
+    return bool(name) and paths.lexists(paths.join(folder_of(state_dir), _mark(name)))
 
 
 def write(state_dir: str, fenced: Fenced) -> int:
     """Mark all these names; says how many were not marked yet."""
-    return _write(folder_of(state_dir), {*fenced.agents, *fenced.sessions, *fenced.runs})
+    return _write(folder_of(state_dir), _marks(fenced))
 
 
 def missing(ledger: Ledger, state_dir: str, since: int = 0) -> list[str]:
-    """The names that should be marked and are not."""
+    """The marks that should be there and are not."""
     folder = folder_of(state_dir)
     there = set(os.listdir(folder)) if paths.isdir(folder) else set()
-    names = {name for part in ledger.fenced(since) for name in part}
-    return sorted(name for name in names - there if _NAME.fullmatch(name))
+    return sorted(_marks(ledger.fenced(since)) - there)
 
 
 def put_back(ledger: Ledger, state_dir: str, since: int = 0) -> int:
@@ -46,8 +44,22 @@ def put_back(ledger: Ledger, state_dir: str, since: int = 0) -> int:
     return _write(folder_of(state_dir), missing(ledger, state_dir, since))
 
 
+def _marks(fenced: Fenced) -> set[str]:
+    names = {_mark(name) for name in (*fenced.agents, *fenced.sessions, *fenced.runs) if name}
+    return names | {_mark(child, within) for within, child in fenced.children}
+
+
+def _mark(name: str, within: str = "") -> str:
+    """As hooks look for it; whoever lives inside of a conversation is marked under its name."""
+    return marked(_bytes(name), _bytes(within))
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
+
+
 def _write(folder: str, names: Iterable[str]) -> int:
-    wanted = [name for name in names if _NAME.fullmatch(name)]
+    wanted = list(names)
     if not wanted:
         return 0
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truegreen.faces.times import instant
+from truegreen.faces.times import instant, local
 
 if TYPE_CHECKING:
     from truegreen.record.ledger.wakes import Freeze
@@ -19,5 +19,5 @@ def freeze_document(freeze: Freeze | None) -> dict[str, Any] | None:
 
 def freeze_words(freeze: Freeze) -> str:
     """The same for people, and what leads on."""
-    words = f"frozen by {freeze.actor}: {freeze.reason}"
+    words = f"frozen since {local(freeze.at)} by {freeze.actor}: {freeze.reason}"
     return f"{words}; nothing starts until: truegreen thaw --reason …"

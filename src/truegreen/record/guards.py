@@ -268,7 +268,7 @@ _RUNS = (
             Rule(
                 "frozen",
                 "NEW.status <> 'missed' AND EXISTS (SELECT 1 FROM switches WHERE name = 'frozen')",
-                "the store is frozen: nothing starts until somebody thaws it (truegreen thaw)",
+                "the store is frozen: nothing starts before truegreen thaw --reason WHY",
             ),
             Rule(
                 "stale",

@@ -31,7 +31,7 @@ from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
 from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
 from truegreen.supervisor.reach import safe_path
 from truegreen.supervisor.recovery import break_off, failure, tidy
-from truegreen.supervisor.roster import going_on
+from truegreen.supervisor.roster import going_on, retold
 from truegreen.supervisor.tripwire import alarms
 from truegreen.supervisor.watch import Watch
 from truegreen.work.agents.sealing import KEPT_FACT
@@ -72,6 +72,7 @@ class Supervisor:
                 self._ledger.release(task_id, holder_name())
 
     def _carry(self, task_id: str) -> Task:
+        self._ledger.check_thawed()
         self._ledger.reserve(task_id, holder_name(), take=True)
         tidy(self._place)
         for alarm in alarms(self._ledger, self._place):
@@ -137,6 +138,7 @@ class Supervisor:
 
     def attempt(self, task_id: str) -> Task:
         """One run of a queued task, to its verdict."""
+        self._ledger.check_thawed()
         dossier = self._ledger.dossier(task_id)
         contract = read_contract(dossier.contract)
         self._watch.attempt(dossier.task, contract)
@@ -144,10 +146,12 @@ class Supervisor:
             return self._review(dossier, contract)
         try:
             going = going_on(self._ledger, dossier, contract)
+            told = retold(self._ledger, dossier, contract)
             prepared = prepare(self._place, dossier, contract, self._watch)
         except TruegreenError as error:
             return self._misfit(dossier, error)
-        prepared = prepared._replace(touched=self._touched(dossier, prepared), going=going)
+        touched = self._touched(dossier, prepared)
+        prepared = prepared._replace(touched=touched, going=going, told=told)
         for other in self._neighbours(prepared):
             self._watch.warn(f"{other} works in {prepared.ground.top} too: each is judged by both")
         ticket = self._engaged(dossier, contract, prepared)
@@ -225,6 +229,8 @@ class Supervisor:
         )
 
     def _reserve(self, dossier: Dossier, who: tuple[str, str], start: Start) -> Ticket:
+        # A start that is refused would leave an agent that never was at anything.
+        self._ledger.check_thawed()
         agent = self._ledger.register_agent(*who, actor=SYSTEM)
         return self._ledger.start(dossier.task.id, start._replace(agent=agent.id))
 

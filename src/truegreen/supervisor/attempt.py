@@ -7,6 +7,7 @@ ended here too, but nothing more is written about it: the record has closed it a
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from os import path as paths
 from typing import Any, NamedTuple
 
@@ -16,15 +17,17 @@ from truegreen.doors.hooking import Gone
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Exit, Finding
 from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.record.ledger.wakes import LETTERS_ROOM
 from truegreen.record.rows import Task
 from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.bribery import TOUCHED, merged
 from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import examine, site_of
+from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.purse import ASKED, asked
 from truegreen.supervisor.reentry import Capped, Reentry
-from truegreen.supervisor.roster import opening
+from truegreen.supervisor.roster import first_words, opening
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.tripwire import note_start
@@ -120,20 +123,25 @@ class Attempt:
         """The first stint: of a new agent, or of one whose conversation goes on."""
         prepared, contract = self._prepared, self._prepared.contract
         if prepared.going:
-            unread = self._ledger.deliver(self._ticket)
+            unread = self._ledger.waiting(self._ticket.run, room=room_beside(prepared))
             message = opening(prepared.going, unread, prepared.feedback)
-            return self._resumed(prepared.going.session, message)
-        argv = prepared.adapter.argv(
-            contract.command, goal=contract.goal, feedback=prepared.feedback
-        )
-        return self._worker.work(tuple(argv), prepared.feedback)
+            given = [each.id for each in unread]
+            return self._resumed(prepared.going.session, message, given)
+        argv, feedback = first_words(prepared.adapter, contract, prepared.told, prepared.feedback)
+        return self._worker.work(tuple(argv), feedback)
 
-    def _resumed(self, session: str, message: str) -> Stint:
+    def _resumed(self, session: str, message: str, given: Sequence[str] = ()) -> Stint:
+        """The messages in it are given when there is somebody whom they are given to."""
+
+        def heard() -> None:
+            if given:
+                self._ledger.deliver(self._ticket, only=given)
+
         contract = self._prepared.contract
         argv = self._prepared.adapter.resume(
             contract.command, contract.resume, session=session, message=message
         )
-        return self._worker.work(tuple(argv), message)
+        return self._worker.work(tuple(argv), message, heard)
 
     def _at_stop(self, gone: Gone) -> str:
         """What the agent hears that wants to stop, by its client's hook."""
@@ -235,6 +243,12 @@ class Attempt:
         """Keep what is known of a run that others ended: where its output and its work are."""
         used = {"usage": msgspec.to_builtins(ended.usage)}
         self._ledger.tell(self._ticket, {**ended.facts, **used})
+
+
+def room_beside(prepared: Prepared) -> int:
+    """How many bytes of messages there is room for, in one argument with all else."""
+    said = prepared.going.said if prepared.going else ""
+    return LETTERS_ROOM - len(said.encode()) - len(prepared.feedback.encode())
 
 
 def _at_the_cap(ended: Exit, capped: Capped) -> Exit:

@@ -16,6 +16,7 @@ from truegreen.facts import Actor
 from truegreen.model import AgentStatus, TaskStatus
 from truegreen.record.ledger import Filter, Ledger, Termination
 from truegreen.record.ledger.reads import LONGEST_PAGE
+from truegreen.record.ledger.wakes import Freeze
 from truegreen.record.lifecycle import SETTLED
 from truegreen.record.rows import Agent, Task
 from truegreen.supervisor.holder import process_of
@@ -23,7 +24,6 @@ from truegreen.supervisor.termination import Aftermath, Elsewhere, enforce, is_h
 from truegreen.work.silencing import Quarry, Silence, living
 
 WORDS = "terminate --all"
-"""What begins the reason of a freeze that the kill switch may lift again."""
 BOUND_SECONDS = 60.0
 _TELL_SECONDS = 1.0
 LIVE = (TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
@@ -72,10 +72,24 @@ def terminate_all(
     keep_frozen: bool = False,
     told: Told = lambda _: None,
 ) -> AllEnded:
-    """End everything for ever, within a minute; then thaw, unless something is left."""
-    words = f"{WORDS}: {reason}"
-    freeze = ledger.freeze(actor=actor, reason=words)
-    switch = _Switch(ledger, actor, words, told)
+    """End everything for ever, within a minute; then thaw, unless something is left.
+
+    A freeze that is to stay is never lifted here, whoever made it. Broken off, it says how far it
+    came.
+    """
+    words = f"{WORDS} --freeze: {reason}" if keep_frozen else reason
+    freeze = ledger.freeze(actor=actor, reason=words, passing=not keep_frozen)
+    switch = _Switch(ledger, actor, f"{WORDS}: {reason}", told)
+    try:
+        return _pulled(switch, ledger, freeze, state_dir, actor)
+    except KeyboardInterrupt:
+        far = f"broken off with {switch.far}; the store is frozen: nothing starts"
+        raise KeyboardInterrupt(f"{far}. The same command goes on") from None
+
+
+def _pulled(
+    switch: _Switch, ledger: Ledger, freeze: Freeze, state_dir: str, actor: Actor
+) -> AllEnded:
     switch.end_tasks(LIVE)
     # What acts is silenced before the rest is looked at.
     held = ledger.held_since(freeze.at)
@@ -89,11 +103,10 @@ def terminate_all(
         state_dir,
     )
     after = after._replace(silence=_together(first, after.silence, sure))
-    mine = freeze.reason.startswith(WORDS)
-    lifted = mine and after.complete and not left and not keep_frozen
-    if lifted:
-        ledger.thaw(actor=actor, reason=f"{WORDS}: all of it is ended")
-    return _answer(switch, after, left, frozen=not lifted)
+    thawed = None
+    if after.complete and not left:
+        thawed = ledger.thaw(actor=actor, reason=f"{WORDS}: all of it is ended", passing=True)
+    return _answer(switch, after, left, frozen=thawed is None and ledger.frozen() is not None)
 
 
 def rehearse_all(ledger: Ledger) -> dict[str, Any]:
@@ -128,6 +141,11 @@ class _Switch:
         self.tasks: list[Termination] = []
         self.agents: set[str] = set()
 
+    @property
+    def far(self) -> str:
+        """How far it is."""
+        return f"{len(self.tasks)} tasks and {len(self.agents)} agents ended so far"
+
     def _is_over(self) -> bool:
         return time.monotonic() >= self._deadline
 
@@ -135,7 +153,7 @@ class _Switch:
         """How far it is, where it takes long enough to wonder."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _TELL_SECONDS
-            self._told(f"{len(self.tasks)} tasks and {len(self.agents)} agents ended so far")
+            self._told(self.far)
 
     def end_tasks(self, statuses: tuple[TaskStatus, ...]) -> None:
         """Page by page, until none is left: what was opened meanwhile is ended, too."""
@@ -144,7 +162,7 @@ class _Switch:
                 if self._is_over():
                     return
                 done = self._ledger.terminate(task.id, actor=self._actor, reason=self._words)
-                self.agents.update(done.agents)
+                self.agents.update(done.retired)
                 if not done.already_terminated:  # it may have gone with another one
                     self.tasks.append(done)
                 self._tell()
@@ -169,7 +187,7 @@ class _Switch:
             self._tell()
         for agent in self._ledger.agents(AgentStatus.IN_PROGRESS, limit=LONGEST_PAGE):
             if not self._is_over():
-                self.agents.update(self._ledger.terminate_agent(agent.id, **given).agents)
+                self.agents.update(self._ledger.terminate_agent(agent.id, **given).retired)
 
 
 def _unsettled(ledger: Ledger, statuses: tuple[TaskStatus, ...]) -> list[Task]:

@@ -18,7 +18,7 @@ from truegreen.supervisor.examination import findings_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.purse import spent_on
-from truegreen.supervisor.roster import Going
+from truegreen.supervisor.roster import Going, Retold
 from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
@@ -61,6 +61,8 @@ class Prepared(NamedTuple):
     """What of the hidden the agent may see all the same."""
     going: Going | None = None
     """The agent whose conversation goes on; without it a new one begins."""
+    told: Retold = Retold()
+    """What a new one has to hear of what others were told."""
 
     def touched_now(self, place: Place) -> dict[str, str]:
         """Which files of judges are others than before the run."""

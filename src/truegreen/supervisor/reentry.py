@@ -25,6 +25,8 @@ from truegreen.model import (
     Phase,
     RunStatus,
 )
+from truegreen.record.ledger.agents import BODY_LIMIT
+from truegreen.record.ledger.wakes import HEADER_ROOM, LETTERS_ROOM
 from truegreen.supervisor.bribery import merged
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import site_of
@@ -153,9 +155,12 @@ class Reentry:
             self.capped = Capped(CAPS[cap], words) if wrong else None
             return ""
         limit = self._prepared.contract.budget.reentries
+        found = "\n".join(["It is not done yet:", *(f"- {each}" for each in wrong)])
+        # One message always fits; the others wait for the next stop.
+        room = max(LETTERS_ROOM - len(found.encode()), BODY_LIMIT + HEADER_ROOM)
         try:
             used, most = self._ledger.charge(self._ticket, "reentries", limit=limit)
-            sent = letters(self._ledger.deliver(self._ticket)) if unread else ""
+            sent = letters(self._ledger.deliver(self._ticket, room=room)) if unread else ""
         except BudgetSpent:
             words = f"sent back {limit} times, and still: {why}"
             # A message that nobody had the time to read makes no work undone: it waits.
@@ -164,7 +169,6 @@ class Reentry:
         except Refused:
             return ""  # the run is no longer ours
         self._watch.warn(f"sent back in ({used} of {most}): {why}")
-        found = "\n".join(["It is not done yet:", *(f"- {each}" for each in wrong)])
         return "\n\n".join(part for part in (found if wrong else "", sent) if part)
 
     def _word(self) -> str | None:

@@ -13,14 +13,15 @@ import msgspec
 
 from truegreen.contract import Contract, read_contract
 from truegreen.errors import InvalidInput, Terminated, Unavailable
-from truegreen.facts import Child, Ticket
-from truegreen.model import AgentStatus, Outcome
+from truegreen.facts import Child, Ticket, WakeState
+from truegreen.model import AgentStatus, Cell, ExitDetail, Outcome
 from truegreen.record.ledger import Dossier, Ledger
-from truegreen.record.ledger.wakes import LastWork
-from truegreen.record.rows import Agent, Message
+from truegreen.record.ledger.wakes import LETTERS_ROOM, LastWork
+from truegreen.record.rows import Agent, Message, Run, Wake
 from truegreen.supervisor.ground import FACT, Ground
 from truegreen.supervisor.watch import Watch
-from truegreen.work.agents import Live, adapter_of
+from truegreen.work.agents import Adapter, Live, adapter_of
+from truegreen.work.agents.prompts import asks
 from truegreen.work.exits import BARRED
 from truegreen.work.workspace import top_of
 
@@ -39,6 +40,14 @@ class Going(NamedTuple):
     said: str = ""
 
 
+class Retold(NamedTuple):
+    """What earlier agents of a task were told, for a new one that has heard nothing."""
+
+    said: str = ""
+    instead: bool = False
+    """It is what the task is about: whatever its command asks for was asked of another task."""
+
+
 def going_on(ledger: Ledger, dossier: Dossier, contract: Contract) -> Going | None:
     """Whose conversation the next run of a task goes on in; nobody's: then a new agent begins."""
     woken = ledger.waking(dossier.task.id)
@@ -46,15 +55,66 @@ def going_on(ledger: Ledger, dossier: Dossier, contract: Contract) -> Going | No
         wrong = obstacle(ledger, woken.agent)
         if wrong:
             raise InvalidInput(f"{woken.agent} can't be woken: {wrong}", agent=woken.agent)
-        return Going(woken.agent, woken.session, woken.wake.id, woken.wake.body)
-    if not contract.continues or not dossier.runs:
+        return Going(woken.agent, woken.session, woken.wake.id, _resuming(woken.wake))
+    last = dossier.runs[-1] if dossier.runs else None
+    known = next((a for a in dossier.agents if last and a.key == last.agent_key), None)
+    if last is None or known is None or known.status not in _AT_REST:
         return None
-    last = dossier.runs[-1]
-    known = next((agent for agent in dossier.agents if agent.key == last.agent_key), None)
-    red = last.verdict is Outcome.FAILED
-    if known is None or not red or known.status is not AgentStatus.COMPLETED:
-        return None
-    return None if obstacle(ledger, known.id) else Going(known.id, known.session or "")
+    words = _heard_again(ledger, dossier, contract, last)
+    return None if words is None or obstacle(ledger, known.id) else _going(known, words)
+
+
+_AT_REST = (AgentStatus.COMPLETED, AgentStatus.ERROR)
+
+
+def _going(agent: Agent, words: str) -> Going:
+    return Going(agent.id, agent.session or "", said=words)
+
+
+def _heard_again(ledger: Ledger, dossier: Dossier, contract: Contract, last: Run) -> str | None:
+    """What the agent of the last run hears once more, if its conversation goes on at all.
+
+    One whose work was red has heard everything, and hears what was wrong. One that was woken and
+    then kept from working may have heard nothing.
+    """
+    told = ledger.told(dossier.task)
+    fired = [w for w in told.wakes if w.state is WakeState.FIRED and w.agent_key == last.agent_key]
+    if last.verdict is Outcome.FAILED:
+        return "" if contract.continues or fired else None
+    kept_from_it = last.exit_detail is ExitDetail.LAUNCH_FAILED or last.cell is Cell.OUTAGE
+    return "\n\n".join(map(_resuming, fired[-1:])) if fired and kept_from_it else None
+
+
+def retold(ledger: Ledger, dossier: Dossier, contract: Contract) -> Retold:
+    """What a new agent has to hear beside the terms: the words of wake-ups, and messages."""
+    told = ledger.told(dossier.task)
+    about = [wake for wake in told.wakes if wake.body and wake.body == contract.goal]
+    fired = [w for w in told.wakes if w.body and w.state is WakeState.FIRED and w not in about]
+    parts = [_letter(wake.armed_by, wake.body) for wake in (*about[:1], *fired)]
+    parts += [letters([message]) for message in told.messages]
+    said, room = list[str](), LETTERS_ROOM
+    for part in parts:
+        room -= len(part.encode())
+        said += [part] if room > 0 else []
+    return Retold("\n\n".join(said), bool(about))
+
+
+def first_words(
+    adapter: Adapter, contract: Contract, told: Retold, feedback: str
+) -> tuple[list[str], str]:
+    """The command of a new agent, and the feedback that it finds in a file."""
+    command, goal = list(contract.command), contract.goal
+    if told.said:
+        named, own = adapter.worded(command)
+        if told.instead:
+            command, goal = named, told.said
+        elif asks(command, "goal"):
+            goal = f"{goal}\n\n{told.said}"
+        elif own and not asks(command, "feedback"):
+            command, goal = named, f"{own}\n\n{told.said}"
+        if not asks(command, "goal"):
+            feedback = "\n\n".join(part for part in (told.said, feedback) if part)
+    return adapter.argv(command, goal=goal, feedback=feedback), feedback
 
 
 def obstacle(ledger: Ledger, agent_id: str) -> str:
@@ -99,7 +159,16 @@ def opening(going: Going, messages: list[Message], feedback: str) -> str:
 
 def letters(messages: list[Message]) -> str:
     """Messages as an agent is given them: what somebody said, and who."""
-    return "\n\n".join(f"Message from {each.sender}:\n{each.body}" for each in messages)
+    return "\n\n".join(_letter(each.sender, each.body) for each in messages)
+
+
+def _letter(sender: str, body: str) -> str:
+    # A client would take words that begin with a dash for an option: these begin with ours.
+    return f"Message from {sender}:\n{body}"
+
+
+def _resuming(wake: Wake) -> str:
+    return f"You are resumed by {wake.armed_by}:\n{wake.body}" if wake.body else ""
 
 
 class Roll:

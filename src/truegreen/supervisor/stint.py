@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -100,11 +101,13 @@ class Worker:
             round(sum(each.seconds for each in used), 3),
         )
 
-    def work(self, argv: tuple[str, ...], feedback: str) -> Stint:
-        """Send the agent in, and wait until all of it is gone."""
+    def work(
+        self, argv: tuple[str, ...], feedback: str, heard: Callable[[], None] | None = None
+    ) -> Stint:
+        """Send the agent in, and wait until all of it is gone; `heard` is called when it is in."""
         caps = caps_left(self._prepared.caps, [msgspec.json.encode(self.usage).decode()])
         reader = self._prepared.adapter.reader(self._expected(argv))
-        ended = self._run(self._launch(argv, feedback, caps), reader, caps)
+        ended = self._run(self._launch(argv, feedback, caps), reader, caps, heard)
         touched = self._prepared.touched_now(self._place)
         stint = Stint(ended, speakable(reader.read(_ending(ended))), reader.live, touched)
         self.stints.append(stint)
@@ -130,7 +133,9 @@ class Worker:
         needed = (*asked.connectors, *self._prepared.contract.connectors)
         return msgspec.structs.replace(asked, connectors=tuple(dict.fromkeys(needed)))
 
-    def _run(self, launch: Launch, reader: Reader, caps: Caps) -> Ended:
+    def _run(
+        self, launch: Launch, reader: Reader, caps: Caps, heard: Callable[[], None] | None
+    ) -> Ended:
         begun = time.monotonic()
         before = self.usage
 
@@ -148,6 +153,8 @@ class Worker:
         def started(identity: Identity) -> None:
             self._pulse.keep({"boot": identity.boot, "pid": identity.pid, "start": identity.start})
             self._ledger.seen(self._ticket)
+            if heard:
+                heard()
             through = ", through the gateway" if self.doorway and self.doorway.gateway else ""
             how = f"{launch.isolation}{through}"
             self._watch.started(self._ticket, how, self.files.stdout)

@@ -16,7 +16,7 @@ import msgspec
 from truegreen.doors import marks
 from truegreen.facts import Actor
 from truegreen.record.ledger import Ledger, Termination
-from truegreen.record.ledger.fencing import Conversation, Held, Whom
+from truegreen.record.ledger.fencing import Conversation, Held, Lost, Whom
 from truegreen.record.ledger.tripwires import Fenced
 from truegreen.supervisor.holder import host_name, process_of, read_holder
 from truegreen.supervisor.place import private_home_of
@@ -60,6 +60,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     sealed: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
     """What could not be done beside the record and the kill, and why."""
+    retired: tuple[str, ...] = ()
+    """The agents that this call has terminated; the others were so before."""
+    lost: Lost = Lost()
+    """Unread messages and wake-ups that died with them."""
 
 
 class Aftermath(NamedTuple):
@@ -91,7 +95,7 @@ def terminate(
         lambda: ledger.dead_conversations(done.agents),
         state_dir,
     )
-    return _answer(done, after)
+    return _answer(done, after, ledger.lost_with(done.retired))
 
 
 def enforce(
@@ -213,7 +217,7 @@ def _sealed(
     return tuple(paths)
 
 
-def _answer(done: Termination, after: Aftermath) -> Ended:
+def _answer(done: Termination, after: Aftermath, lost: Lost) -> Ended:
     return Ended(
         task=done.task,
         agents=done.agents,
@@ -229,5 +233,7 @@ def _answer(done: Termination, after: Aftermath) -> Ended:
         elsewhere=after.elsewhere,
         sealed=after.sealed,
         troubles=after.troubles,
+        retired=done.retired,
+        lost=lost,
         complete=after.complete,
     )

@@ -10,10 +10,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.faces.conftest import SCRIPT, Furnished, Run
+from tests.record.lives import OPERATOR
 from truegreen.faces.cli.paper import Paper
 from truegreen.faces.cli.terminate import _draw_ended
 from truegreen.model import TaskStatus
 from truegreen.record.ledger import open_ledger
+from truegreen.record.ledger.fencing import Lost
 from truegreen.supervisor.termination import Elsewhere, Ended
 
 S = TaskStatus
@@ -44,14 +46,12 @@ def test_what_can_not_be_meant_is_refused(words: list[str], tg: Run, furnished: 
 def test_what_matters_comes_first_in_two_lines(tg: Run, furnished: Furnished) -> None:
     task = furnished.tasks[S.SUCCEEDED]
     first, second = tg("terminate", task).out.splitlines()
-    assert first == f"{task} is terminated for ever (status before: succeeded)"
+    assert first == f"{task} keeps its verdict (succeeded); sealed for ever"
     assert second.startswith("  nothing was running; no processes killed here")
     assert tg("show", task, "--json").json()["task_status"] == "succeeded"
     again = tg("terminate", task)
-    assert (again.status, again.out.splitlines()[0]) == (
-        0,
-        f"{task} was already terminated (status before: succeeded)",
-    )
+    words = f"{task} was terminated already; nothing changed (status: succeeded)\n"
+    assert (again.status, again.out) == (0, words)
 
 
 @pytest.mark.criterion("G22")
@@ -70,8 +70,9 @@ def test_the_kill_switch_asks_on_a_terminal_and_a_no_changes_nothing(
         out, err = process.communicate(timeout=50)
     os.close(ours)
     os.close(theirs)
-    assert (process.returncode, out) == (130, b"")
+    assert (process.returncode, out) == (2, b"")
     assert b"for ever. Go on?" in err
+    assert b"truegreen: nothing was ended" in err
     ledger = open_ledger(furnished.url)
     assert ledger.task(furnished.tasks[S.QUEUED]).status is S.QUEUED
     assert ledger.frozen() is None
@@ -83,7 +84,9 @@ def test_what_is_left_is_named_with_the_next_step(capsys: pytest.CaptureFixture[
     far = Elsewhere(run="run_2", task="tsk_1", holder="beta/1/b/2/3", ended=False)
     ended = Ended(
         task="tsk_1",
-        agents=("agt_1",),
+        agents=("agt_1", "agt_0"),
+        retired=("agt_1",),
+        lost=Lost(messages=1, wakes=2),
         outcome="interrupted",
         prior_status="running",
         already_terminated=False,
@@ -95,8 +98,43 @@ def test_what_is_left_is_named_with_the_next_step(capsys: pytest.CaptureFixture[
     )
     _draw_ended(Paper(), ended, "tsk_1")
     lines = capsys.readouterr().out.splitlines()
+    assert "1 agent retired; 2 wake-ups called off; 1 unread message never to be read" in lines[1]
     assert "is terminated in the record, and not all of it has ended" in lines[0]
     assert "  still alive, out of reach: 4711" in lines
     assert "  run_2 on beta: fenced off, its end is not confirmed" in lines
     assert any("run_1" in line and "can't prove" in line for line in lines)
     assert lines[-1] == "  look again: truegreen terminate tsk_1"
+
+
+@pytest.mark.criterion("G22")
+def test_a_freeze_that_stays_is_said_with_who_and_since_when_and_so_is_its_end(
+    tg: Run, furnished: Furnished
+) -> None:
+    kept = tg("terminate", "--all", "--yes", "--freeze", "--reason", "enough").out.splitlines()[-1]
+    assert kept.startswith("  frozen since ")
+    assert "terminate --all --freeze: enough; nothing starts until: truegreen thaw" in kept
+    again = tg("terminate", "--all", "--yes", "--json").json()
+    assert (again["frozen"], again["freeze"]["reason"]) == (True, "terminate --all --freeze: enough")
+    frozen = tg("freeze", "--reason", "mine").out
+    assert "was frozen already; nothing changed" in frozen
+    first, second = tg("thaw", "--reason", "all clear").out.splitlines()
+    assert first == "the store is thawed: runs may start"
+    assert second.startswith("  had been frozen by operator:")
+    assert " since " in second
+    assert "nothing changed" in tg("thaw", "--reason", "again").out
+    assert tg("terminate", "--all", "--yes").out.splitlines()[-1] == "  thawed: runs may start"
+
+
+@pytest.mark.criterion("G22")
+def test_a_rehearsal_counts_and_marks_who_is_terminated_already(
+    tg: Run, furnished: Furnished
+) -> None:
+    ledger = open_ledger(furnished.url)
+    above = ledger.register_agent("lead", "sha256:1", actor=OPERATOR)
+    below = ledger.register_agent("below", "sha256:2", actor=OPERATOR, parent=above.id)
+    ledger.terminate_agent(below.id, actor=OPERATOR)
+    ledger.close()
+    lines = tg("terminate", above.id, "--dry-run").out.splitlines()
+    assert lines[0] == "would end no tasks and 1 agent for ever; nothing was changed"
+    assert f"  {below.id}  agent below, terminated already" in lines
+    assert tg("terminate", above.id, "--json").json()["retired"] == [above.id]

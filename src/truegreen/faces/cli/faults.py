@@ -21,8 +21,8 @@ from truegreen.faces.cli.output import OutputLost, write_json
 
 USAGE, INTERNAL, INTERRUPTED = 2, 70, 130
 _LONGEST = 800
+_LISTED = {"agent": "truegreen agents", "inbox": "truegreen inbox", "token": "truegreen token list"}
 _NEXT = {
-    "not_found": "truegreen list",
     "store_unreachable": "truegreen doctor",
     "store_read_only": "truegreen doctor",
     "store_busy": "try again; truegreen doctor shows the store",
@@ -43,8 +43,8 @@ def guarded(frame: Frame, act: Callable[[], int | None]) -> int:  # noqa: PLR091
         return _said(frame, "invalid_input", error.format_message(), (), USAGE)
     except TruegreenError as error:
         return _known(frame, error)
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as error:
+        return _interrupted(frame, str(error))
     except (BrokenPipeError, OutputLost):
         raise
     except Exception as error:  # noqa: BLE001 - the one place where nothing may fall through
@@ -61,6 +61,13 @@ def _misused(frame: Frame, error: click.UsageError) -> int:
     return _said(frame, "usage", error.format_message(), allowed, USAGE, f"{path} --help")
 
 
+def _interrupted(frame: Frame, far: str) -> int:
+    """A program that waits for a document gets one; people know what they did."""
+    if far or frame.owes:
+        return _said(frame, "interrupted", far or "interrupted", (), INTERRUPTED)
+    return INTERRUPTED
+
+
 def _known(frame: Frame, error: TruegreenError) -> int:
     step = _NEXT.get(error.code, "") or _look(frame, error)
     report = _report(frame, error) if error.exit_status == INTERNAL else ""
@@ -71,6 +78,8 @@ def _known(frame: Frame, error: TruegreenError) -> int:
 
 def _look(frame: Frame, error: TruegreenError) -> str:
     """Where a task stands that refused something: what leads on from there is said with it."""
+    if error.code == "not_found":
+        return _LISTED.get(str(error.details.get("kind")), "truegreen list")
     named = [word for word in frame.words if word.startswith("tsk_")]
     return f"truegreen show {named[0]}" if named and "status" in error.details else ""
 

@@ -33,6 +33,8 @@ class Frame:
         before = words[: words.index("--")] if "--" in words else words
         self.words = words
         self.json = "--json" in before
+        self._follows = "--follow" in before or "-f" in before
+        self._answered = False
         self.store: str | None = None
         self.config: str | None = None
         self.settings: Config | None = None
@@ -78,10 +80,16 @@ class Frame:
 
     def give(self, document: object, draw: Callable[[Paper], None] | None = None) -> None:
         """Answer: as one JSON document, or drawn for people."""
+        self._answered = True
         if self.json or draw is None:
             write_json(document)
         else:
             draw(self.paper())
+
+    @property
+    def owes(self) -> bool:
+        """Whether a program still waits for its document; who follows ends it with Ctrl-C."""
+        return self.json and not self._answered and not self._follows
 
     @staticmethod
     def paper() -> Paper:

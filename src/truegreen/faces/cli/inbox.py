@@ -10,14 +10,13 @@ import os
 import click
 
 from truegreen.app import place_of
-from truegreen.errors import Ambiguous
 from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import Document, inbox_document
 from truegreen.model import Light, Severity
 from truegreen.record.ledger import Ledger
-from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
+from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE, several
 
 _LOOKS = {Severity.CRITICAL: Light.RED, Severity.HIGH: Light.RED, Severity.NORMAL: Light.AMBER}
 _KEPT_BY_TRIPWIRES = ("tripped", "watched")
@@ -82,12 +81,12 @@ def resolve(frame: Frame, item: str, outcome: str) -> None:
 
 
 def _whole(ledger: Ledger, given: str) -> str:
-    """The id behind a unique beginning of one that waits."""
+    """The id behind a unique beginning: of one that waits, or else of any."""
     waiting = [waiting.item.id for waiting in ledger.inbox(limit=LONGEST_PAGE)]
     fitting = tuple(each for each in waiting if each.startswith((given, f"inb_{given}")))
     if len(fitting) > 1:
-        raise Ambiguous(f"{given} could be {', '.join(fitting[:3])}; give more of it")
-    return fitting[0] if fitting else given
+        raise several(given, fitting)
+    return fitting[0] if fitting else ledger.find("inb", given)
 
 
 COMMANDS = {"inbox": inbox, "resolve": resolve}

@@ -18,6 +18,7 @@ from truegreen.contract import Contract
 from truegreen.doors import hook
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS
+from truegreen.faces.cli.faults import USAGE as REFUSED
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import OK, PERSON
 from truegreen.faces.cli.paper import Ink, Paper, tint
@@ -98,8 +99,8 @@ class _Errand:
         document = self._document(plan, notes, dry_run=dry_run)
         if dry_run:
             return self._give(document, lambda paper: _draw_plan(paper, plan, notes))
-        if plan.changes:
-            self._ask(plan, notes, yes=yes)
+        if plan.changes and not self._is_meant(plan, notes, yes=yes):
+            return REFUSED
         installing.install(plan, self.state_dir, cwd=self.cwd, version=__version__, at=_now())
         seen = self._seen(plan) if verify else _UNSEEN
         notes += _version_notes(self.client) if verify else []
@@ -111,8 +112,8 @@ class _Errand:
         plan = installing.to_uninstall(self.place, self.state_dir)
         document = self._document(plan, [], dry_run=dry_run)
         if not dry_run:
-            if plan.changes:
-                self._ask(plan, [], yes=yes)
+            if plan.changes and not self._is_meant(plan, [], yes=yes):
+                return REFUSED
             installing.uninstall(plan, self.state_dir)
         document["would" if dry_run else "done"] = words = _undone(plan)
         return self._give(document, lambda paper: _draw_undone(paper, plan, words, dry_run=dry_run))
@@ -123,14 +124,19 @@ class _Errand:
         switch = merging.switched_off(plan.after or "")
         return look(self.client, self.scope, os.environ, self.cwd, switch)
 
-    def _ask(self, plan: Plan, notes: list[str], *, yes: bool) -> None:
+    def _is_meant(self, plan: Plan, notes: list[str], *, yes: bool) -> bool:
+        """Show what would be written, and ask; a no is said."""
+        if not self.frame.json:
+            _draw_plan(self.frame.paper(), plan, [] if yes else notes)
         if yes:
-            return
+            return True
         if self.frame.json or not sys.stdin.isatty():
             line = f"truegreen {' '.join(w for w in self.frame.words if w != '--json')} --yes"
             raise click.UsageError(f"Nothing is written without a yes: {line}")
-        _draw_plan(self.frame.paper(), plan, notes)
-        click.confirm(f"Write {plan.found.path}?", abort=True, err=True)
+        if click.confirm(f"Write {plan.found.path}?", err=True):
+            return True
+        click.echo("truegreen: nothing was written", err=True)
+        return False
 
     def _notes(self, plan: Plan) -> Iterator[str]:
         if plan.found.note:

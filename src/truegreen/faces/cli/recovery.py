@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import click
+import msgspec
 
 from truegreen.faces.axes import task_look
 from truegreen.faces.cli.frame import F, Frame, Word, command
 from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK, draw, whole
 from truegreen.faces.cli.paper import Ink, Paper, mark
-from truegreen.faces.documents import next_steps
+from truegreen.faces.documents import Document, next_steps
 from truegreen.facts import Actor
 from truegreen.model import Mode
 from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.ledger.desk import CALLED_OFF
 from truegreen.record.ledger.fencing import Whom
-from truegreen.record.rows import Task
+from truegreen.record.rows import Event, Task
 
 STOP_SECONDS = 30.0
 """How long a graceful stop is waited for: the grace of a process, and time to write it down."""
@@ -89,6 +91,8 @@ def _requeued(
     config = frame.load()
     with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
+        if now:
+            ledger.check_thawed()
         act(ledger, me, task_id)
         if now:
             from truegreen.faces.cli.run import carry_out  # noqa: PLC0415 - loads the supervisor
@@ -110,14 +114,39 @@ def cancel(frame: Frame, task: str, reason: str) -> int:
         task_id = ledger.find("tsk", task)
         before = ledger.task(task_id)
         after = ledger.cancel(task_id, actor=me, reason=reason)
-        words = f"was {before.status}" if after.revision != before.revision else "nothing changed"
-        return tell_now(frame, ledger, task_id, lambda _: words)
+        changed = after.revision != before.revision
+        words = f"was {before.status}" if changed else "nothing changed"
+        number = _called_off(_said_last(ledger, after)) if changed else 0
+        words += f"; {_unwoken(number)}" if number else ""
+        return tell_now(frame, ledger, task_id, lambda _: words, {CALLED_OFF: number})
 
 
-def tell_now(frame: Frame, ledger: Ledger, task_id: str, words: Callable[[Task], str]) -> int:
+def _said_last(ledger: Ledger, after: Task) -> Event:
+    """The event of a verb that has just answered with this task."""
+    return ledger.events(after.id, after=after.revision - 1, limit=1)[0].event
+
+
+def _called_off(event: Event) -> int:
+    """How many wake-ups came to nothing with it."""
+    return int(msgspec.json.decode(event.data).get(CALLED_OFF, 0))
+
+
+def _unwoken(number: int) -> str:
+    ups = "a wake-up of its agent was" if number == 1 else f"{number} wake-ups of its agents were"
+    return f"{ups} called off"
+
+
+def tell_now(
+    frame: Frame,
+    ledger: Ledger,
+    task_id: str,
+    words: Callable[[Task], str],
+    more: Document | None = None,
+) -> int:
     """How the task stands now, read again: what is said is what is kept."""
     dossier = ledger.dossier(task_id)
-    frame.give(whole(ledger, dossier), lambda paper: _draw(paper, dossier, words(dossier.task)))
+    document = {**whole(ledger, dossier), **(more or {})}
+    frame.give(document, lambda paper: _draw(paper, dossier, words(dossier.task)))
     return OK
 
 
@@ -152,12 +181,15 @@ def stop(frame: Frame, task: str, reason: str, *, force: bool) -> int:
             from truegreen.faces.cli.terminate import Caller  # noqa: PLC0415 - only force needs it
 
             return Caller(frame, ledger, me).end(Whom("task", task_id), reason)
-        ledger.ask_stop(task_id, actor=me, reason=reason)
-        run = ledger.dossier(task_id).runs[-1].id
+        asked = _said_last(ledger, ledger.ask_stop(task_id, actor=me, reason=reason))
+        run, number = str(asked.run_id), _called_off(asked)
         lookout = Lookout(ledger)
         ended = lookout.until(lambda: ledger.run(run)[0].ended_at is not None, STOP_SECONDS)
         dossier = ledger.dossier(task_id)
-        frame.give(whole(ledger, dossier), lambda paper: draw(paper, dossier))
+        document = {**whole(ledger, dossier), CALLED_OFF: number}
+        frame.give(document, lambda paper: draw(paper, dossier))
+    if number and not frame.json:
+        click.echo(f"truegreen: {_unwoken(number)}", err=True)
     if not ended and not frame.json:
         words = f"{run} has not ended within {STOP_SECONDS:.0f} s; at once and for ever:"
         click.echo(f"truegreen: {words} truegreen stop {task_id} --force", err=True)

@@ -142,6 +142,7 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     choose(contract.isolation)
     check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
     with frame.ledger() as ledger:
+        ledger.check_thawed()
         task = ledger.open(contract, actor=operator(), holder=holder_name())
         if no_wait:
             return in_background(frame, config, ledger, task.id)

@@ -15,11 +15,13 @@ import click
 import msgspec
 
 from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.faults import USAGE as REFUSED
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK
 from truegreen.faces.cli.paper import Ink, Paper
 from truegreen.faces.cli.recovery import because, why
-from truegreen.faces.switch import freeze_document
+from truegreen.faces.switch import freeze_document, freeze_words
 from truegreen.faces.times import local
+from truegreen.model import AgentStatus, TaskStatus
 
 if TYPE_CHECKING:
     from truegreen.facts import Actor
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _EVERYTHING = "everything has to stop"
+_KEPT = {
+    TaskStatus.SUCCEEDED: "verdict",
+    TaskStatus.FAILED: "verdict",
+    TaskStatus.CANCELED: "status",
+}
+"""What a task that is settled goes on saying, also when it is sealed."""
 
 
 class Caller:
@@ -71,19 +79,27 @@ class Caller:
             keep_frozen=keep,
             told=lambda words: None if quiet else click.echo(f"  {words}", err=True),
         )
-        self._frame.give(msgspec.to_builtins(ended), lambda paper: _draw_all(paper, ended))
+        held = self._ledger.frozen()
+        document = {**msgspec.to_builtins(ended), "freeze": freeze_document(held)}
+        self._frame.give(document, lambda paper: _draw_all(paper, ended, held))
         return OK if ended.complete else INFRASTRUCTURE
 
-    def rehearse_all(self, *, ask: bool) -> int:
-        """Say what that would be, or ask whether it is meant."""
+    def rehearse_all(self) -> int:
+        """Say what that would be."""
         from truegreen.supervisor.kill_switch import rehearse_all  # noqa: PLC0415 - as above
 
         would = rehearse_all(self._ledger)
-        if ask:
-            _ask(self._frame, would["would"])
-        else:
-            self._frame.give(would, lambda paper: _draw_rehearsal(paper, would, "--all"))
+        self._frame.give(would, lambda paper: _draw_rehearsal(paper, would, "--all"))
         return OK
+
+    def is_meant(self) -> bool:
+        """Ask whether all of that is to end; a no is said."""
+        from truegreen.supervisor.kill_switch import rehearse_all  # noqa: PLC0415 - as above
+
+        meant = _asked(self._frame, rehearse_all(self._ledger)["would"])
+        if not meant:
+            click.echo("truegreen: nothing was ended", err=True)
+        return meant
 
 
 @contextmanager
@@ -138,40 +154,55 @@ def terminate(
             found = ledger.whom(whom)
             return caller.rehearse(found) if dry_run else caller.end(found, reason)
         if dry_run:
-            return caller.rehearse_all(ask=False)
-        if not yes:
-            caller.rehearse_all(ask=True)
+            return caller.rehearse_all()
+        if not yes and not caller.is_meant():
+            return REFUSED
         return caller.end_all(reason, keep=keep)
 
 
-def _ask(frame: Frame, would: dict[str, Any]) -> None:
+def _asked(frame: Frame, would: dict[str, Any]) -> bool:
     """Somebody has to mean it."""
     if frame.json or not sys.stdin.isatty():
         message = "This ends everything for ever. To mean it: truegreen terminate --all --yes"
         raise click.UsageError(message)
     tasks, agents = len(would["tasks"]), len(would["agents"])
     counts = f"{_counted(tasks, 'task')} and {_counted(agents, 'agent')}"
-    click.confirm(f"This ends {counts} for ever. Go on?", abort=True, err=True)
+    return click.confirm(f"This ends {counts} for ever. Go on?", err=True)
 
 
 # --- on paper
 
 
 def _draw_ended(paper: Paper, ended: Ended, given: str) -> None:
-    was = "was already terminated" if ended.already_terminated else "is terminated for ever"
-    if not ended.complete:
-        was = "is terminated in the record, and not all of it has ended"
-    head = f" {was} (status before: {ended.prior_status})"
-    paper.say(Ink(ended.task or given, "bold"), head)
+    paper.say(Ink(ended.task or given, "bold"), f" {_became(ended)}")
     live = "a run was interrupted" if ended.outcome == "interrupted" else "nothing was running"
-    killed = _counted(len(ended.killed), "process", "processes")
-    agents = _counted(len(ended.agents), "agent")
-    sealed = f"; {_counted(len(ended.sealed), 'conversation')} sealed" if ended.sealed else ""
-    paper.say(f"  {live}; {killed} killed here; {agents} retired{sealed}")
+    killed = f"{_counted(len(ended.killed), 'process', 'processes')} killed here"
+    done = [live, killed, f"{_counted(len(ended.retired), 'agent')} retired"]
+    if ended.already_terminated:
+        done = [killed] if ended.killed else []
+    if ended.sealed:
+        done.append(f"{_counted(len(ended.sealed), 'conversation')} sealed")
+    if ended.lost.wakes:
+        done.append(f"{_counted(ended.lost.wakes, 'wake-up')} called off")
+    if ended.lost.messages:
+        done.append(f"{_counted(ended.lost.messages, 'unread message')} never to be read")
+    if done:
+        paper.say(f"  {'; '.join(done)}")
     _draw_rest(paper, ended, f"truegreen terminate {ended.task or given}")
 
 
-def _draw_all(paper: Paper, ended: AllEnded) -> None:
+def _became(ended: Ended) -> str:
+    if not ended.complete:
+        before = f"(status before: {ended.prior_status})"
+        return f"is terminated in the record, and not all of it has ended {before}"
+    if ended.already_terminated:
+        return f"was terminated already; nothing changed (status: {ended.prior_status})"
+    if ended.task and ended.prior_status in _KEPT:
+        return f"keeps its {_KEPT[ended.prior_status]} ({ended.prior_status}); sealed for ever"
+    return f"is terminated for ever (status before: {ended.prior_status})"
+
+
+def _draw_all(paper: Paper, ended: AllEnded, held: Freeze | None) -> None:
     tasks, agents = _counted(len(ended.tasks), "task"), _counted(len(ended.agents), "agent")
     verb = "was left to end" if ended.already_terminated else f"{tasks} and {agents} ended for ever"
     paper.say(Ink("nothing " if ended.already_terminated else "", "bold"), Ink(verb, "bold"))
@@ -185,8 +216,7 @@ def _draw_all(paper: Paper, ended: AllEnded) -> None:
     if ended.left:
         paper.say(Ink(f"  not reached in time: {ended.left}", "bold"))
     _draw_rest(paper, ended, "truegreen terminate --all")
-    if ended.frozen:
-        paper.say("  the store is frozen: nothing starts. To go on: truegreen thaw --reason …")
+    paper.say(f"  {freeze_words(held)}" if held else "  thawed: runs may start")
 
 
 def _draw_rest(paper: Paper, ended: Ended | AllEnded, again: str) -> None:
@@ -211,13 +241,15 @@ def _draw_rehearsal(paper: Paper, document: dict[str, Any], given: str) -> None:
     if document.get("already_terminated"):
         paper.say(Ink(given, "bold"), " is terminated already; nothing would change")
         return
-    tasks, agents = _counted(len(would["tasks"]), "task"), _counted(len(would["agents"]), "agent")
+    awake = [each for each in would["agents"] if each["status"] != AgentStatus.TERMINATED]
+    tasks, agents = _counted(len(would["tasks"]), "task"), _counted(len(awake), "agent")
     paper.say(Ink(f"would end {tasks} and {agents} for ever; nothing was changed", "bold"))
     for task in would["tasks"]:
         paper.say(f"  {task['task']}  {task['status']}")
     for agent in would["agents"]:
         session = f"  {agent['session']}" if agent["session"] else ""
-        paper.say(f"  {agent['id']}  {agent['kind']} {agent['name']}, {agent['status']}{session}")
+        status = agent["status"] if agent in awake else f"{agent['status']} already"
+        paper.say(f"  {agent['id']}  {agent['kind']} {agent['name']}, {status}{session}")
     for run in would["runs"]:
         where = "" if run["here"] else f"  on {run['holder'].partition('/')[0] or 'no machine'}"
         paper.say(f"  {run['run']}  live{where}")
@@ -242,9 +274,9 @@ def freeze(frame: Frame, reason: str) -> None:
     with frame.acting() as (ledger, me):
         before = ledger.frozen()
         held = ledger.freeze(actor=me, reason=reason)
-    document = {"frozen": freeze_document(held), "changed": before is None}
-    words = "was frozen already" if before else "is frozen: nothing starts"
-    frame.give(document, lambda paper: _draw_switch(paper, words, held))
+    document = {"frozen": freeze_document(held), "changed": held != before}
+    words = "was frozen already; nothing changed" if held == before else "is frozen: nothing starts"
+    frame.give(document, lambda paper: _draw_switch(paper, words, "frozen", held))
 
 
 @command("thaw", "truegreen thaw --reason 'all clear'    runs may start again")
@@ -254,14 +286,14 @@ def thaw(frame: Frame, reason: str) -> None:
     with frame.acting() as (ledger, me):
         held = ledger.thaw(actor=me, reason=reason)
     document = {"frozen": None, "changed": held is not None, "was": freeze_document(held)}
-    words = "is thawed: runs may start" if held else "was not frozen"
-    frame.give(document, lambda paper: _draw_switch(paper, words, held))
+    words = "is thawed: runs may start" if held else "was not frozen; nothing changed"
+    frame.give(document, lambda paper: _draw_switch(paper, words, "had been frozen", held))
 
 
-def _draw_switch(paper: Paper, words: str, held: Freeze | None) -> None:
+def _draw_switch(paper: Paper, words: str, verb: str, held: Freeze | None) -> None:
     paper.say(Ink(f"the store {words}", "bold"))
     if held:
-        paper.say(f"  frozen by {held.actor} at {local(held.at)}: {held.reason}")
+        paper.say(f"  {verb} by {held.actor} since {local(held.at)}: {held.reason}")
 
 
 COMMANDS = {"terminate": terminate, "freeze": freeze, "thaw": thaw}

@@ -50,6 +50,8 @@ from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Policy, decide
 from truegreen.record.rows import Agent, Event, Run, Task, read
 from truegreen.record.store import Again, Hit, Row, Store, Tx
 
+CALLED_OFF = "wakes_called_off"
+"""What an event says of the wake-ups that came to nothing with it."""
 T = TypeVar("T")
 Act = Callable[[Tx], Callable[[], T]]
 
@@ -442,9 +444,17 @@ class Desk:
         return cell
 
     @staticmethod
+    def _call_off_wakes(tx: Tx, task: Task, entry: Entry) -> dict[str, Any]:
+        """Nothing that was armed before undoes what somebody ends; a later wish may."""
+        why = f"stopped by {entry.actor}" + (f": {entry.reason}" if entry.reason else "")
+        rows = tx.all("call_off_wakes", task_key=task.key, why=why, now=tx.now)
+        return {CALLED_OFF: len(rows)} if rows else {}
+
+    @staticmethod
     def _settle_agent(
         tx: Tx, agent_key: int | None, status: AgentStatus, session: str | None = None
     ) -> None:
         """The agent of an ended run is resumable again, unless it was terminated meanwhile."""
         if agent_key is not None:
             tx.run("write_agent", key=agent_key, to_status=status, session=session, now=tx.now)
+            tx.run("settle_inside", parent_key=agent_key, now=tx.now)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from truegreen.facts import Actor
 from truegreen.model import (
@@ -57,6 +58,10 @@ class Termination(msgspec.Struct, frozen=True, kw_only=True):
     """Those that were live."""
     tasks: tuple[str, ...] = ()
     """All that were sealed by it."""
+    retired: tuple[str, ...] = ()
+    """The agents among them that were not terminated before."""
+    inside: tuple[str, ...] = ()
+    """Live runs that go on, and in whose processes the terminated one lives."""
 
 
 class _RehearsedError(Exception):
@@ -93,15 +98,26 @@ class Endings(Desk):
             task = self._task(tx, task_id)
             self._own(tx, actor, "task_in_tree", task.key)
             canceled = task.status is TaskStatus.CANCELED and task.sealed_at is None
-            if self._done_before(tx, key, (Move.CANCEL,), task_id) or canceled:
+            if self._done_before(tx, key, (Move.CANCEL,), task_id):
                 return lambda: task
-            entry = Entry(actor, reason, data={"prior_status": task.status}, key=key)
-            hit, _ = self._end(tx, task, Move.CANCEL, entry)
+            entry = Entry(actor, reason, key=key)
+            called_off = self._call_off_wakes(tx, task, entry)
+            if canceled:
+                return self._canceled_again(tx, task, entry._replace(data=called_off))
+            data = {"prior_status": task.status, **called_off}
+            hit, _ = self._end(tx, task, Move.CANCEL, entry._replace(data=data))
             for child in self._reviews(tx, task):
                 self._end(tx, child, Move.CANCEL, Entry(actor, f"{task.id} was canceled"))
             return lambda: read(Task, hit.row)
 
         return self._do(act)
+
+    def _canceled_again(self, tx: Tx, task: Task, entry: Entry) -> Callable[[], Task]:
+        """Nothing more, except for what was to wake its agents."""
+        if not entry.data:
+            return lambda: task
+        hit = self._note(tx, task, Note.MESSAGE, entry._replace(key=None))
+        return lambda: read(Task, hit.row)
 
     def terminate(
         self, task_id: str, *, actor: Actor, reason: str = "", rehearse: bool = False
@@ -142,14 +158,15 @@ class Endings(Desk):
             self._own(tx, actor, "agent_in_tree", agent.key)
             tx.run("count_call", name=TERMINATE_CALLED, label=agent.status)
             family = self._family(tx, agent=agent_id)
+            around = tuple(row[0] for row in tx.all("runs_around", agent=agent_id))
             if agent.status is AgentStatus.TERMINATED:
-                return lambda: _already(None, family, agent.status, 0)
+                return lambda: _within(around, _already(None, family, agent.status, 0))
             sealed = self._seal_others(tx, None, family, actor)
             self._retire(tx, family)
             agents = tuple(each.id for each in family)
             data: dict[str, Any] = {"terminated": agents, "prior_status": agent.status}
             self._house_note(tx, Note.AGENT, Entry(actor, reason, data=data, level=EventLevel.WARN))
-            return lambda: _answer(None, family, agent.status, 0, sealed)
+            return lambda: _within(around, _answer(None, family, agent.status, 0, sealed))
 
         return self._rehearsed(act) if rehearse else self._do(act)
 
@@ -339,7 +356,13 @@ def _answer(
         fence=fence,
         runs=tuple(sealed.runs),
         tasks=tuple(sealed.tasks),
+        retired=tuple(a.id for a in family if a.status is not AgentStatus.TERMINATED),
     )
+
+
+def _within(runs: tuple[str, ...], done: Termination) -> Termination:
+    """What lives inside of a live run has no process of its own that could be ended."""
+    return replace(done, inside=runs, outcome="interrupted") if runs else done
 
 
 def _already(task: str | None, family: Iterable[Agent], status: str, fence: int) -> Termination:

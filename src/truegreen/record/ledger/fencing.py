@@ -11,16 +11,20 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.contract import checked
-from truegreen.errors import Ambiguous, InvalidInput, NotFound
+from truegreen.errors import InvalidInput, NotFound
 from truegreen.facts import AgentKind
 from truegreen.model import AgentStatus, RunStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
+from truegreen.record.ledger.reads import several
 from truegreen.record.ledger.tripwires import Fenced
+from truegreen.record.rows import Agent, read
 from truegreen.record.store import Row, Tx
 
 _NAME_BYTES = 500
 _NOBODY = ""
+_SPEAKING = (AgentKind.AGENT, AgentKind.CONVERSATION)
+"""Those whose name a client calls itself by."""
 _OUTPUT = "output"
 """What a supervisor knows of a run's output only when all of its processes are gone."""
 
@@ -48,6 +52,13 @@ class Held(NamedTuple):
     """Whether that supervisor could not be sure."""
 
 
+class Lost(NamedTuple):
+    """What ended unread and unused with agents that were terminated."""
+
+    messages: int = 0
+    wakes: int = 0
+
+
 class Conversation(NamedTuple):
     """A conversation that must not go on, and the facts of the run that it was at last."""
 
@@ -68,10 +79,10 @@ class Fencing(Desk):
         with self._store.snapshot() as tx:
             found = _by_id(tx, given) or _by_alias(tx, given)
         if not found:
-            raise NotFound(f"no task or agent {given}")
+            raise NotFound(f"no task or agent {given}", kind="any")
         if len(found) > 1:
             ids = tuple(each.id for each in found)
-            raise Ambiguous(f"{given} could be {', '.join(ids[:3])}; give more of it", allowed=ids)
+            raise several(given, ids)
         return found[0]
 
     def held(self, *, task: str | None = None, agents: Iterable[str] = ()) -> list[Held]:
@@ -94,7 +105,18 @@ class Fencing(Desk):
         with self._store.snapshot() as tx:
             rows = [row for agent in ids for row in tx.all("agent", id=agent)]
             runs = [row[0] for agent in ids for row in tx.all("runs_of_agent", agent=agent)]
-        return Fenced(ids, tuple(row[4] for row in rows if row[4]), tuple(runs))
+            inside = [row for agent in ids for row in tx.all("names_inside", agent=agent)]
+        known = [read(Agent, row) for row in rows]
+        sessions = [agent.session for agent in known if agent.session and agent.kind in _SPEAKING]
+        children = tuple((row[0], row[1]) for row in inside)
+        return Fenced(ids, tuple(sessions), tuple(runs), children)
+
+    def lost_with(self, agents: Iterable[str]) -> Lost:
+        """What nobody will ever read, and nobody will be woken by."""
+        with self._store.snapshot() as tx:
+            rows = [tx.one("lost_with_agent", agent=agent) for agent in agents]
+        found = [Lost(*row) for row in rows if row]
+        return Lost(sum(each.messages for each in found), sum(each.wakes for each in found))
 
     def dead_conversations(self, agents: Iterable[str]) -> list[Conversation]:
         """The conversations of terminated agents."""
@@ -126,13 +148,22 @@ def _by_id(tx: Tx, given: str) -> list[Whom]:
 
 
 def _by_alias(tx: Tx, given: str) -> list[Whom]:
-    """Whose conversation it is; else the agents of that name, as long as one of them lives."""
+    """Whose conversation it is, and the agents of that name, as long as one of them lives.
+
+    Neither comes before the other. What lives inside of a conversation has its name from those who
+    work there: it is meant only where nobody else can be.
+    """
     row = tx.one("conversation", session=given)
-    if row:
-        return [Whom("agent", row[0])]
-    rows = tx.all("agents_called", name=given)
-    alive = [row for row in rows if row[1] != AgentStatus.TERMINATED]
-    return [Whom("agent", row[0]) for row in alive or rows]
+    rows = _alive(tx.all("agents_called", name=given))
+    found = dict.fromkeys(each[0] for each in ([row] if row else []) + rows)
+    if not found:
+        found = dict.fromkeys(each[0] for each in _alive(tx.all("inside", session=given)))
+    return [Whom("agent", agent) for agent in found]
+
+
+def _alive(rows: list[Row]) -> list[Row]:
+    """Those who are not terminated, or all where all of them are."""
+    return [row for row in rows if row[1] != AgentStatus.TERMINATED] or rows
 
 
 def _held(row: Row) -> Held:

@@ -46,7 +46,7 @@ class Inbox(Desk):
         def act(tx: Tx) -> Callable[[], InboxItem]:
             row = tx.one("inbox_item_locked", id=item_id)
             if row is None:
-                raise NotFound(f"no inbox item {item_id}")
+                raise NotFound(f"no inbox item {item_id}", kind="inbox")
             item = read(InboxItem, row)
             if item.state is InboxState.RESOLVED:
                 raise Stale(f"{item_id} is resolved already: {item.outcome}", stale="state")

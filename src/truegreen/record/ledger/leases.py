@@ -112,8 +112,9 @@ class Leases(Runs):
                 raise NotRunning(message, status=task.status)
             work = self._work(tx, "latest_locked", key=task.key)
             tx.hit("ask_stop", run_key=work.run.key, actor=str(actor))
-            entry = Entry(actor, reason, run=work.run.id, data={"asked": "stop"})
-            hit = self._note(tx, task, Note.MESSAGE, entry)
+            entry = Entry(actor, reason, run=work.run.id)
+            data = {"asked": "stop", **self._call_off_wakes(tx, task, entry)}
+            hit = self._note(tx, task, Note.MESSAGE, entry._replace(data=data))
             return lambda: read(Task, hit.row)
 
         return self._do(act)

@@ -34,7 +34,10 @@ PAGE = 50
 LONGEST_PAGE = 1000
 SEARCH_LIMIT = 10_000
 _NEWEST = 1 << 62
-_KINDS = {"tsk": "task", "run": "run", "agt": "agent", "tok": "token", "inb": "inbox"}
+MOST_NAMED = 8
+"""So many that could be meant are named."""
+_KINDS = {"tsk": "task", "run": "run", "agt": "agent", "tok": "token", "inb": "inbox", "wak": "wake"}
+_NAMES = {"inb": "inbox item", "wak": "wake-up"}
 
 
 class Filter(NamedTuple):
@@ -118,21 +121,22 @@ class Reads(Desk):
         """The whole id behind a unique beginning of one."""
         if kind not in _KINDS:
             raise InvalidInput(f"nothing has ids that begin with {kind!r}", allowed=tuple(_KINDS))
+        name = _NAMES.get(kind, _KINDS[kind])
         rest = given.removeprefix(f"{kind}_")
         beginning = f"{kind}_{rest}"
         if not rest.isascii() or not rest.replace("_", "").isalnum():
-            raise InvalidInput(
-                f"{given!r} is not the id of a {_KINDS[kind]}, nor the beginning of one"
-            )
+            article = "an" if name[0] in "ai" else "a"
+            message = f"{given!r} is not the id of {article} {name}, nor the beginning of one"
+            raise InvalidInput(message)
         if len(beginning) > ID_LENGTH:
-            raise NotFound(f"no {_KINDS[kind]} {given}")
+            raise NotFound(f"no {name} {given}", kind=_KINDS[kind])
         with self._store.snapshot() as tx:
             rows = tx.all(f"ids_from_{_KINDS[kind]}", low=beginning, high=beginning + "~")
         if not rows:
-            raise NotFound(f"no {_KINDS[kind]} {given}")
+            raise NotFound(f"no {name} {given}", kind=_KINDS[kind])
         if len(rows) > 1:
             ids = tuple(row[0] for row in rows)
-            raise Ambiguous(f"{given} could be {', '.join(ids[:3])}; give more of it", allowed=ids)
+            raise several(given, ids)
         return str(rows[0][0])
 
     def task(self, task_id: str) -> Task:
@@ -245,7 +249,7 @@ class Reads(Desk):
         with self._store.snapshot() as tx:
             row = tx.one("agent", id=agent_id)
         if row is None:
-            raise NotFound(f"no agent {agent_id}")
+            raise NotFound(f"no agent {agent_id}", kind="agent")
         return read(Agent, row)
 
     def agents(
@@ -286,6 +290,12 @@ class Reads(Desk):
         """Every token, never a secret."""
         with self._store.snapshot() as tx:
             return [read(Token, row) for row in tx.all("tokens_all")]
+
+
+def several(given: str, ids: tuple[str, ...]) -> Ambiguous:
+    """What to say of a word that several could be meant by."""
+    shown = ", ".join(ids[:MOST_NAMED]) + (", and others" if len(ids) > MOST_NAMED else "")
+    return Ambiguous(f"{given} could be {shown}; give more of it", allowed=ids[:MOST_NAMED])
 
 
 def bounded(limit: int) -> int:

@@ -34,6 +34,8 @@ class Fenced(NamedTuple):
     agents: tuple[str, ...]
     sessions: tuple[str, ...]
     runs: tuple[str, ...]
+    children: tuple[tuple[str, str], ...] = ()
+    """What lived inside of a conversation: that one's name, and what the client called it there."""
 
 
 class Tripwires(Desk):
@@ -44,8 +46,10 @@ class Tripwires(Desk):
         with self._store.snapshot() as tx:
             agents = tx.all("fenced_agents", at=since)
             runs = tx.all("fenced_runs", at=since)
+            inside = tx.all("fenced_children", at=since)
         sessions = tuple(session for _, session in agents if session)
-        return Fenced(tuple(row[0] for row in agents), sessions, tuple(row[0] for row in runs))
+        ids, ran = tuple(row[0] for row in agents), tuple(row[0] for row in runs)
+        return Fenced(ids, sessions, ran, tuple((row[0], row[1]) for row in inside))
 
     def holder(self, session: str) -> Holder | None:
         """Whose conversation this is; nobody's that is known here."""
@@ -55,6 +59,12 @@ class Tripwires(Desk):
             return None
         agent, status, run, task = row
         return Holder(agent, status == "terminated", run or "", task or "")
+
+    def is_dead_inside(self, run_id: str, name: str) -> bool:
+        """Whether a run's client calls somebody so in its own conversation who is terminated."""
+        with self._store.snapshot() as tx:
+            row = tx.one("inside_of_run", run=run_id, session=name)
+        return row is not None and row[1] == "terminated"
 
     def alarms(self, task_id: str) -> bool:
         """Whether a person still has to look at what was done for a fenced task."""

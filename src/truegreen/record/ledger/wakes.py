@@ -24,6 +24,8 @@ from truegreen.record.ledger.tasks import Tasks
 from truegreen.record.rows import Agent, Message, Run, Task, Wake, read
 from truegreen.record.store import Row, Tx
 
+PASSING = "while terminate --all goes on: "
+"""What begins the reason of a freeze that is not to stay; nobody else's reason does."""
 LONGEST_HOLD = 366 * 86400.0
 _WAKE_FIELDS = len(Wake.__struct_fields__)
 _RESUMED = {
@@ -34,6 +36,10 @@ _RESUMED = {
 }
 """How a task that stands still goes on with the conversation that it was left in."""
 TITLE_ROOM = 100
+LETTERS_ROOM = 100_000
+"""So many bytes of messages are given at once: an argument of a program holds 128 KiB."""
+HEADER_ROOM = 300
+"""What a letter has beside its words, at most."""
 
 
 class Woken(NamedTuple):
@@ -42,6 +48,13 @@ class Woken(NamedTuple):
     wake: Wake
     agent: str
     session: str
+
+
+class Told(NamedTuple):
+    """The wake-ups that queued a task, used or not, and the messages that its runs were given."""
+
+    wakes: list[Wake]
+    messages: list[Message]
 
 
 class LastWork(NamedTuple):
@@ -69,6 +82,11 @@ class Freeze(NamedTuple):
     actor: str
     reason: str
     at: int
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it is lifted by whoever made it, or goes on with that, when all is done."""
+        return self.reason.startswith(PASSING)
 
 
 class Wakes(Tasks, Agents):
@@ -152,10 +170,7 @@ class Wakes(Tasks, Agents):
             raise Stale(f"{agent.id} is about to be woken already", stale="agent")
         if wake.due_at > tx.now:
             raise Stale(f"{wake.id} is not due yet", stale="wake")
-        held = _freeze(tx)
-        if held:
-            message = f"frozen by {held.actor}: {held.reason}; to go on: truegreen thaw --reason …"
-            raise Frozen(message, allowed=("thaw",))
+        _check_thawed(tx)
 
     def _resumed(self, tx: Tx, agent: Agent, wake: Wake, latest: Row) -> Task:
         work = self._split(latest)
@@ -175,11 +190,19 @@ class Wakes(Tasks, Agents):
     def _followed(self, tx: Tx, work: Work, contract: str, wake: Wake, entry: Entry) -> Task:
         """More work in a conversation whose task is done: another task under the same terms."""
         terms = read_contract(contract)
-        line = " ".join(wake.body.split())[:TITLE_ROOM] or "goes on"
-        title = f"{terms.title[:TITLE_ROOM]} · {line}"
+        title = self._first_title(tx, work.task)[:TITLE_ROOM] + _line(wake.body)
         terms = replace(terms, title=title, goal=wake.body or terms.goal, depends_on=())
         task_id, _ = self._open(tx, terms, entry, parent_key=work.task.key)
         return self._task(tx, task_id)
+
+    @staticmethod
+    def _first_title(tx: Tx, task: Task) -> str:
+        """The title of the task that a chain of follow-ups began with."""
+        for row in tx.all("wakes_of_task", task_key=task.key):
+            end = _line(read(Wake, row).body)
+            if task.title.endswith(end):
+                return task.title.removesuffix(end)
+        return task.title
 
     def call_off(self, wake_id: str, why: str, *, actor: Actor = SYSTEM) -> Wake:
         """A wake-up that is still armed comes to nothing, and says why."""
@@ -243,9 +266,33 @@ class Wakes(Tasks, Agents):
             row = tx.one("unread_of_run", run=run_id)
         return int(row[0]) if row else 0
 
-    def deliver(self, ticket: Ticket, *, actor: Actor = SYSTEM) -> list[Message]:
-        """The messages that the agent of a live run has not been given yet; now it has."""
+    def waiting(self, run_id: str, *, room: int = LETTERS_ROOM) -> list[Message]:
+        """The messages that `deliver` would give to a run now; they stay unread."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("unread_for_run", run=run_id, n=LONGEST_PAGE)
+        return _fitting([read(Message, row) for row in rows], room)
+
+    def told(self, task: Task) -> Told:
+        """What those who worked at a task were told beside its terms."""
+        with self._store.snapshot() as tx:
+            wakes = tx.all("wakes_of_task", task_key=task.key)
+            messages = tx.all("messages_given_for_task", task_key=task.key) if wakes else []
+        return Told([read(Wake, row) for row in wakes], [read(Message, row) for row in messages])
+
+    def deliver(
+        self,
+        ticket: Ticket,
+        *,
+        room: int = LETTERS_ROOM,
+        only: Iterable[str] | None = None,
+        actor: Actor = SYSTEM,
+    ) -> list[Message]:
+        """The messages that the agent of a live run has not been given yet; now it has.
+
+        Not more than there is room for, or those that it was told already.
+        """
         self._may(actor, "read")
+        wanted = None if only is None else {*only}
 
         def act(tx: Tx) -> Callable[[], list[Message]]:
             work = self._held(tx, ticket, actor)
@@ -256,7 +303,11 @@ class Wakes(Tasks, Agents):
             if work.run.exit_reason is not None:
                 return list
             rows = tx.all("unread_messages", agent_key=key, n=LONGEST_PAGE)
-            found = [read(Message, row) for row in rows]
+            unread = [read(Message, row) for row in rows]
+            if wanted is None:
+                found = _fitting(unread, room)
+            else:
+                found = [message for message in unread if message.id in wanted]
             for message in found:
                 tx.run("deliver_message", message_key=message.key, run_id=ticket.run, now=tx.now)
             if found:
@@ -287,30 +338,37 @@ class Wakes(Tasks, Agents):
             if run.agent_key is None:
                 return list
             parent = self._by_key(tx, run.agent_key)
-            dead = parent.status is AgentStatus.TERMINATED
-            if session and parent.session != session and not dead:
-                known = tx.one("terminated_session", session=session)
-                if known:
-                    message = f"session {session} is that of {known[0]}, which is terminated"
-                    raise Terminated(message, agent=known[0])
-                tx.hit(
-                    "write_agent",
-                    key=parent.key,
-                    to_status=parent.status,
-                    session=session,
-                    now=tx.now,
-                )
-            if session and parent.session != session and dead:
-                # Its name came to light too late for the agent itself; it is nobody's all the same.
-                self._child(tx, parent, Child(AgentKind.SUBAGENT, session, "its conversation"))
-            kept = [self._child(tx, parent, child) for child in found]
+            if session and parent.session != session:
+                self._named(tx, parent, session, over=run.exit_reason is not None)
+            given = [replace(c, over=True) for c in found] if run.exit_reason else found
+            kept = [self._child(tx, parent, child) for child in given]
             return lambda: kept
 
         return self._witnessed("converse", actor, ticket, act, {"session": session})
 
+    def _named(self, tx: Tx, parent: Agent, session: str, *, over: bool) -> None:
+        """The first name of a conversation stays: whatever runs in it can write to its stream.
+
+        A further one is fenced with it; and also one that comes to light too late for the agent.
+        """
+        if parent.status is not AgentStatus.TERMINATED:
+            known = tx.one("terminated_session", session=session)
+            if known:
+                message = f"session {session} is that of {known[0]}, which is terminated"
+                raise Terminated(message, agent=known[0])
+            if parent.session is None:
+                step = {"to_status": parent.status, "session": session}
+                tx.hit("write_agent", key=parent.key, now=tx.now, **step)
+                return
+        kind = AgentKind.CONVERSATION
+        self._enter(tx, parent, Child(kind, session, "its conversation", over=over))
+
     def _child(self, tx: Tx, parent: Agent, child: Child) -> Agent:
-        if child.kind is AgentKind.AGENT or not child.session:
+        if child.kind in (AgentKind.AGENT, AgentKind.CONVERSATION) or not child.session:
             raise InvalidInput("what lives inside of a conversation has a kind and a name")
+        return self._enter(tx, parent, child)
+
+    def _enter(self, tx: Tx, parent: Agent, child: Child) -> Agent:
         checked(child.session, "session", 500)
         given = {"parent_key": parent.key, "kind": child.kind, "session": child.session}
         row = tx.one("agent_inside", **given)
@@ -321,7 +379,8 @@ class Wakes(Tasks, Agents):
                 return known
             tx.hit("write_agent", key=known.key, to_status=status, session=None, now=tx.now)
             return replace(known, status=status)
-        dead = parent.status is AgentStatus.TERMINATED
+        twin = {"session": child.session, "kind": child.kind, "within": parent.session}
+        dead = parent.status is AgentStatus.TERMINATED or bool(tx.one("terminated_inside", **twin))
         agent_id = new_id("agt", tx.now)
         tx.hit(
             "insert_agent",
@@ -340,30 +399,39 @@ class Wakes(Tasks, Agents):
 
     # -- the switch -----------------------------------------------------------------------------
 
-    def freeze(self, *, actor: Actor, reason: str) -> Freeze:
-        """Nothing starts any more, in the whole store, until somebody thaws it."""
+    def freeze(self, *, actor: Actor, reason: str, passing: bool = False) -> Freeze:
+        """Nothing starts any more, in the whole store, until somebody thaws it.
+
+        One that is to stay takes the place of a passing one.
+        """
         self._may(actor, "switch")
-        entry = Entry(actor, self._needed(reason, actor), level=EventLevel.WARN)
+        words = (PASSING if passing else "") + self._needed(reason, actor).removeprefix(PASSING)
+        entry = Entry(actor, words, level=EventLevel.WARN)
 
         def act(tx: Tx) -> Callable[[], Freeze]:
             held = _freeze(tx)
-            if held:
+            if held and (passing or not held.is_passing):
                 return lambda: held
             tx.run("starts_held")
             tx.run("freeze", actor=str(actor), reason=entry.reason, now=tx.now)
             self._house_note(tx, Note.AGENT, entry._replace(data={"switch": "freeze"}))
-            made = Freeze(str(actor), entry.reason, tx.now)
+            made = Freeze(str(actor), entry.reason, held.at if held else tx.now)
             return lambda: made
 
         return self._do(act)
 
-    def thaw(self, *, actor: Actor, reason: str) -> Freeze | None:
-        """Runs may start again; says who had frozen it, if somebody had."""
+    def thaw(self, *, actor: Actor, reason: str, passing: bool = False) -> Freeze | None:
+        """Runs may start again; says who had frozen it, if somebody had.
+
+        With `passing` a freeze that is to stay is left alone.
+        """
         self._may(actor, "switch")
         entry = Entry(actor, self._needed(reason, actor), level=EventLevel.WARN)
 
         def act(tx: Tx) -> Callable[[], Freeze | None]:
             held = _freeze(tx)
+            if held and passing and not held.is_passing:
+                return lambda: None
             if held:
                 tx.run("thaw")
                 self._house_note(tx, Note.AGENT, entry._replace(data={"switch": "thaw"}))
@@ -371,10 +439,38 @@ class Wakes(Tasks, Agents):
 
         return self._do(act)
 
+    def check_thawed(self) -> None:
+        """Refuse while the store is frozen: for those who would begin what could not go on."""
+        with self._store.snapshot() as tx:
+            _check_thawed(tx)
+
     def frozen(self) -> Freeze | None:
         """Who has frozen the store, if somebody has."""
         with self._store.snapshot() as tx:
             return _freeze(tx)
+
+
+def _check_thawed(tx: Tx) -> None:
+    held = _freeze(tx)
+    if held:
+        message = f"frozen by {held.actor}: {held.reason}; to go on: truegreen thaw --reason …"
+        raise Frozen(message, allowed=("thaw",))
+
+
+def _line(body: str) -> str:
+    """The end of the title of a task that a wake-up made."""
+    return " · " + (" ".join(body.split())[:TITLE_ROOM] or "goes on")
+
+
+def _fitting(messages: list[Message], room: int) -> list[Message]:
+    """The first of them, as many as there is room for; the others wait for the next time."""
+    fit: list[Message] = []
+    for message in messages:
+        room -= len(message.body.encode()) + HEADER_ROOM
+        if room < 0:
+            break
+        fit.append(message)
+    return fit
 
 
 def _freeze(tx: Tx) -> Freeze | None:

@@ -302,7 +302,18 @@ SELECT {agent} FROM agents WHERE agents.parent_key = :parent_key AND agents.kind
 -- name: terminated_session
 -- A terminated agent that held this conversation.
 SELECT agents.id FROM agents WHERE agents.session = :session AND agents.status = 'terminated'
-  LIMIT 1;
+  AND agents.kind IN ('agent', 'conversation') LIMIT 1;
+
+-- name: terminated_inside
+-- A terminated one of that name inside of a conversation, whoever held that.
+SELECT agents.id FROM agents JOIN agents holder ON holder.key = agents.parent_key
+  WHERE agents.session = :session AND agents.kind = :kind AND agents.status = 'terminated'
+  AND holder.session = :within LIMIT 1;
+
+-- name: settle_inside
+-- What lived inside of an agent's conversation is over with its run.
+UPDATE agents SET status = 'completed', updated_at = :now
+  WHERE parent_key = :parent_key AND kind <> 'agent' AND status = 'in_progress';
 
 -- name: agent_locked
 -- One agent, held until the transaction ends.
@@ -334,18 +345,22 @@ WITH RECURSIVE up (key, parent_key, maker) AS (
   SELECT 1 FROM up WHERE maker = :actor UNION SELECT 1 FROM work WHERE maker = :actor LIMIT 1;
 
 -- name: write_agent
--- An agent moves on; a terminated one never does.
-UPDATE agents SET status = :to_status, session = COALESCE(:session, session), updated_at = :now
+-- An agent moves on; a terminated one never does. The first name of its conversation stays.
+UPDATE agents SET status = :to_status, session = COALESCE(session, :session), updated_at = :now
   WHERE key = :key AND status <> 'terminated' RETURNING {agent};
 
 -- name: family
--- Agents and all their descendants, held until the transaction ends.
+-- Agents and all their descendants, held until the transaction ends; those of a task are also those
+-- of its reviews that end with it. Names of what lives inside tie nobody to anybody.
 WITH RECURSIVE family (key) AS (
     SELECT key FROM agents WHERE id = :agent
-    UNION SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
-      AND runs.agent_key IS NOT NULL
+    UNION SELECT runs.agent_key FROM runs WHERE runs.agent_key IS NOT NULL
+      AND (runs.task_key = :task_key OR runs.task_key IN (SELECT qa.key FROM tasks qa
+        WHERE qa.qa_of_key = :task_key AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked'
+          OR qa.status NOT IN ({settled}))))
     UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
-      OR agents.session = (SELECT same.session FROM agents same WHERE same.key = family.key))
+      OR (agents.kind = 'agent' AND agents.session = (SELECT same.session FROM agents same
+        WHERE same.key = family.key AND same.kind = 'agent')))
   SELECT {agent} FROM agents WHERE agents.key IN (SELECT key FROM family)
   ORDER BY agents.key {lock};
 
@@ -353,10 +368,13 @@ WITH RECURSIVE family (key) AS (
 -- Tasks that agents and their descendants are at or were at last, or that are queued to wake one.
 WITH RECURSIVE family (key) AS (
     SELECT key FROM agents WHERE id = :agent
-    UNION SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
-      AND runs.agent_key IS NOT NULL
+    UNION SELECT runs.agent_key FROM runs WHERE runs.agent_key IS NOT NULL
+      AND (runs.task_key = :task_key OR runs.task_key IN (SELECT qa.key FROM tasks qa
+        WHERE qa.qa_of_key = :task_key AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked'
+          OR qa.status NOT IN ({settled}))))
     UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
-      OR agents.session = (SELECT same.session FROM agents same WHERE same.key = family.key))
+      OR (agents.kind = 'agent' AND agents.session = (SELECT same.session FROM agents same
+        WHERE same.key = family.key AND same.kind = 'agent')))
   SELECT runs.task_key FROM runs JOIN family ON runs.agent_key = family.key
     WHERE runs.exit_reason IS NULL
     OR runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = family.key)
@@ -432,10 +450,42 @@ SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts FROM agents
   WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
   AND agents.session IS NOT NULL ORDER BY agents.key;
 
+-- name: children_of_agent
+-- What is registered below an agent, newest first.
+SELECT {agent} FROM agents WHERE agents.parent_key = :agent_key ORDER BY agents.key DESC LIMIT :n;
+
+-- name: work_of_agent
+-- The runs of an agent with their tasks, newest first.
+SELECT runs.id, runs.status, tasks.id, tasks.status, tasks.title, runs.started_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  WHERE runs.agent_key = :agent_key ORDER BY runs.key DESC LIMIT :n;
+
+-- name: letters_of_agent
+-- An agent's messages with the run that was given each, newest first.
+SELECT {message}, deliveries.run_id, deliveries.at FROM messages
+  LEFT JOIN deliveries ON deliveries.message_key = messages.key
+  WHERE messages.agent_key = :agent_key ORDER BY messages.key DESC LIMIT :n;
+
+-- name: latest_wakes_of_agent
+-- An agent's wake-ups, newest first.
+SELECT {wake} FROM wakes WHERE wakes.agent_key = :agent_key ORDER BY wakes.key DESC LIMIT :n;
+
+-- name: ids_from_wake
+-- Wake-ups whose id begins like this.
+SELECT id FROM wakes WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
+
+-- name: lost_with_agent
+-- The messages that a terminated agent never read, and the wake-ups that died with it.
+SELECT (SELECT COUNT(*) FROM messages LEFT JOIN deliveries d ON d.message_key = messages.key
+    WHERE messages.agent_key = agents.key AND d.message_key IS NULL),
+  (SELECT COUNT(*) FROM wakes WHERE wakes.agent_key = agents.key AND wakes.state = 'void'
+    AND wakes.updated_at = agents.terminated_at)
+  FROM agents WHERE agents.id = :agent;
+
 -- name: agents_called
 -- Agents of a name, those that are not terminated first.
-SELECT agents.id, agents.status FROM agents WHERE agents.name = :name
-  ORDER BY CASE agents.status WHEN 'terminated' THEN 1 ELSE 0 END, agents.key DESC LIMIT 4;
+SELECT agents.id, agents.status FROM agents WHERE agents.name = :name AND agents.kind = 'agent'
+  ORDER BY CASE agents.status WHEN 'terminated' THEN 1 ELSE 0 END, agents.key DESC LIMIT 9;
 
 -- name: tasks_under_way_of_agent
 -- Tasks that an agent has a live run of, or that are queued to wake it.
@@ -457,18 +507,61 @@ SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
   WHERE runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = :agent_key) {lock_tasks};
 
 -- name: conversation
--- Who holds a conversation, the newest first, with the run that it was at last and its task.
-SELECT agents.id, agents.status, runs.id, tasks.id FROM agents
-  LEFT JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
-    CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
+-- Who holds a conversation, a terminated one first and then the newest, with the run that it was
+-- at last and its task. What lives inside of one holds none.
+SELECT whose.id, agents.status, runs.id, tasks.id FROM agents
+  JOIN agents whose ON whose.key =
+    CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END
+  LEFT JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = whose.key)
   LEFT JOIN tasks ON tasks.key = runs.task_key
-  WHERE agents.session = :session ORDER BY agents.key DESC LIMIT 1;
+  WHERE agents.session = :session AND agents.kind IN ('agent', 'conversation')
+  ORDER BY CASE WHEN agents.status = 'terminated' THEN 0 ELSE 1 END,
+    CASE WHEN agents.kind = 'agent' THEN 0 ELSE 1 END, agents.key DESC LIMIT 1;
+
+-- name: inside
+-- What a client calls so inside of conversations, a terminated one first and then the newest.
+SELECT agents.id, agents.status FROM agents
+  WHERE agents.session = :session AND agents.kind NOT IN ('agent', 'conversation')
+  ORDER BY CASE WHEN agents.status = 'terminated' THEN 0 ELSE 1 END, agents.key DESC LIMIT 9;
+
+-- name: inside_of_run
+-- The same inside of the conversation of a run's agent, whoever held that.
+SELECT agents.id, agents.status FROM runs JOIN agents mine ON mine.key = runs.agent_key
+  JOIN agents holder ON holder.key = mine.key OR holder.session = mine.session
+  JOIN agents ON agents.parent_key = holder.key
+  WHERE runs.id = :run AND agents.session = :session
+  AND agents.kind NOT IN ('agent', 'conversation')
+  ORDER BY CASE WHEN agents.status = 'terminated' THEN 0 ELSE 1 END, agents.key DESC LIMIT 1;
+
+-- name: runs_around
+-- The live runs in whose conversation somebody lives.
+SELECT runs.id FROM agents JOIN runs ON runs.agent_key = agents.parent_key
+  WHERE agents.id = :agent AND agents.kind <> 'agent' AND runs.exit_reason IS NULL
+  ORDER BY runs.key;
 
 -- name: fenced_agents
--- Agents that were terminated since an instant.
-SELECT agents.id, COALESCE(agents.session, '') FROM agents
+-- Agents that were terminated since an instant, with the conversations that they held.
+SELECT agents.id, CASE WHEN agents.kind IN ('agent', 'conversation')
+    THEN COALESCE(agents.session, '') ELSE '' END FROM agents
   WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
   ORDER BY agents.terminated_at, agents.key;
+
+-- name: fenced_children
+-- What was terminated inside of a conversation since an instant, by every name of that.
+SELECT around.session, agents.session FROM agents JOIN agents around
+  ON around.key = agents.parent_key
+  OR (around.parent_key = agents.parent_key AND around.kind = 'conversation')
+  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
+  AND agents.kind NOT IN ('agent', 'conversation')
+  AND agents.session IS NOT NULL AND around.session IS NOT NULL ORDER BY agents.key, around.key;
+
+-- name: names_inside
+-- The names of one that lives inside of a conversation: that conversation's, and its own.
+SELECT around.session, agents.session FROM agents JOIN agents around
+  ON around.key = agents.parent_key
+  OR (around.parent_key = agents.parent_key AND around.kind = 'conversation')
+  WHERE agents.id = :agent AND agents.kind NOT IN ('agent', 'conversation')
+  AND agents.session IS NOT NULL AND around.session IS NOT NULL ORDER BY around.key;
 
 -- name: fenced_runs
 -- Runs whose agent was terminated since an instant.
@@ -550,6 +643,33 @@ UPDATE wakes SET state = :to_state, task_key = COALESCE(:task_key, task_key), ru
 UPDATE wakes SET state = 'void', why = :why, updated_at = :now
   WHERE agent_key = :agent_key AND state IN ('armed', 'ready');
 
+-- name: call_off_wakes
+-- Nobody is woken for a task that was stopped, nor by what its agents were to be woken for next.
+UPDATE wakes SET state = 'void', why = :why, updated_at = :now
+  WHERE (task_key = :task_key AND state = 'ready') OR (state = 'armed' AND agent_key IN (
+    SELECT r.agent_key FROM runs r WHERE r.task_key = :task_key
+    AND r.key = (SELECT MAX(l.key) FROM runs l WHERE l.agent_key = r.agent_key)))
+  RETURNING wakes.id;
+
+-- name: wakes_of_task
+-- Wake-ups that queued a task, oldest first: their agents were at it or at the one before it.
+SELECT {wake} FROM wakes WHERE wakes.task_key = :task_key AND wakes.agent_key IN (
+    SELECT runs.agent_key FROM runs WHERE runs.task_key = :task_key
+    OR runs.task_key = (SELECT tasks.parent_key FROM tasks WHERE tasks.key = :task_key))
+  ORDER BY wakes.key;
+
+-- name: messages_given_for_task
+-- Messages that runs of a task were given, oldest first.
+SELECT {message} FROM runs JOIN messages ON messages.agent_key = runs.agent_key
+  JOIN deliveries ON deliveries.message_key = messages.key AND deliveries.run_id = runs.id
+  WHERE runs.task_key = :task_key ORDER BY messages.key;
+
+-- name: unread_for_run
+-- Messages that wait for the agent of a run, oldest first.
+SELECT {message} FROM runs JOIN messages ON messages.agent_key = runs.agent_key
+  LEFT JOIN deliveries ON deliveries.message_key = messages.key
+  WHERE runs.id = :run AND deliveries.message_key IS NULL ORDER BY messages.key LIMIT :n;
+
 -- name: void_wakes_of_task
 -- Nobody is woken for a task that is over.
 UPDATE wakes SET state = 'void', why = :why, updated_at = :now
@@ -581,9 +701,9 @@ SELECT actor, reason, at FROM switches WHERE name = 'frozen';
 {starts_held};
 
 -- name: freeze
--- Nothing starts any more; freezing again changes nothing.
+-- Nothing starts any more; who freezes it to stay takes a passing freeze over, since when it was.
 INSERT INTO switches (name, actor, reason, at) VALUES ('frozen', :actor, :reason, :now)
-  ON CONFLICT (name) DO NOTHING;
+  ON CONFLICT (name) DO UPDATE SET actor = :actor, reason = :reason;
 
 -- name: thaw
 -- Runs may start again.
@@ -691,23 +811,23 @@ UPDATE tokens SET revoked_at = :now WHERE revoked_at IS NULL
 
 -- name: ids_from_task
 -- Tasks whose id begins like this.
-SELECT id FROM tasks WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+SELECT id FROM tasks WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
 
 -- name: ids_from_run
 -- Runs whose id begins like this.
-SELECT id FROM runs WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+SELECT id FROM runs WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
 
 -- name: ids_from_agent
 -- Agents whose id begins like this.
-SELECT id FROM agents WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+SELECT id FROM agents WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
 
 -- name: ids_from_token
 -- Tokens whose id begins like this.
-SELECT id FROM tokens WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+SELECT id FROM tokens WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
 
 -- name: ids_from_inbox
 -- Inbox items whose id begins like this.
-SELECT id FROM inbox WHERE id >= :low AND id < :high ORDER BY id LIMIT 4;
+SELECT id FROM inbox WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
 
 -- name: task
 -- One task with its frozen contract and goal.

@@ -106,6 +106,13 @@ class Client(Struct, frozen=True, kw_only=True):
         words = prompts.prompted(command, place, goal=goal, feedback=feedback, session=session)
         return self.calling.streaming(words)
 
+    def worded(self, command: Sequence[str]) -> tuple[list[str], str]:
+        """The command with `{goal}` in the place of its own prompt, and that prompt."""
+        place = self.calling.prompt(command)
+        if place is None or command[place] == "-" or prompts.asks(command, "goal"):
+            return list(command), ""
+        return prompts.replaced(command, place, "{goal}"), command[place]
+
     def resume(
         self, command: Sequence[str], resume: Sequence[str], *, session: str, message: str
     ) -> list[str]:

@@ -93,6 +93,10 @@ class Command:
             command, goal=goal, feedback=feedback, session=session, message=feedback
         )
 
+    def worded(self, command: Sequence[str]) -> tuple[list[str], str]:
+        """Which of its words is a prompt is not known."""
+        return list(command), ""
+
     def resume(
         self, command: Sequence[str], resume: Sequence[str], *, session: str, message: str
     ) -> list[str]:

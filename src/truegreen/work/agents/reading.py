@@ -131,6 +131,12 @@ class Adapter(Protocol):
     ) -> list[str]:
         """The command with its placeholders filled and its events switched on."""
 
+    def worded(self, command: Sequence[str]) -> tuple[list[str], str]:
+        """The command with `{goal}` in the place of its own prompt, and that prompt.
+
+        One whose prompt is not among its arguments stays as it is, and has none.
+        """
+
     def resume(
         self, command: Sequence[str], resume: Sequence[str], *, session: str, message: str
     ) -> list[str]:

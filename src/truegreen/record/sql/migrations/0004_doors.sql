@@ -2,7 +2,7 @@
 -- about to carry out which task; and the switch that keeps everything from starting.
 
 ALTER TABLE agents ADD COLUMN kind {text} NOT NULL DEFAULT 'agent'
-  CHECK (kind IN ('agent', 'subagent', 'background', 'wakeup', 'cron'));
+  CHECK (kind IN ('agent', 'conversation', 'subagent', 'background', 'wakeup', 'cron'));
 
 CREATE UNIQUE INDEX agents_inside ON agents (parent_key, kind, session)
   WHERE kind <> 'agent' AND session IS NOT NULL;
