@@ -18,7 +18,7 @@ from truegreen.errors import StoreUnreachable
 from truegreen.facts import WakeState
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Start
-from truegreen.scheduler import SHUT_DOWN, Scheduler
+from truegreen.scheduler import SHUT_DOWN, Carried, Scheduler
 from truegreen.supervisor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.work.tree import Identity
@@ -357,3 +357,37 @@ def test_a_review_that_nobody_carries_out_is_carried_out_with_its_task(stage: St
     (review,) = stage.ledger.reviews_of(task.id)
     assert stage.play() == [review.id]
     assert stage.ledger.reviews_of(task.id)[0].attempt > 0
+
+
+class Broken(Heard):
+    """An audience that can't bear to hear how it ended."""
+
+    def ended(self, carried: Carried) -> None:
+        super().ended(carried)
+        raise BrokenPipeError("nobody reads it")
+
+
+def test_whatever_happens_to_who_looks_on_the_seat_becomes_free(stage: Stage) -> None:
+    tasks = [stage.add().id for _ in range(2)]
+    scheduler = stage.scheduler(Broken(), seats=1)
+    carried = scheduler.once()
+    scheduler.close()
+    assert [(each.task, each.status) for each in carried] == [(t, S.SUCCEEDED) for t in tasks]
+    assert all("nobody reads it" in each.unheard for each in carried)
+
+
+def test_that_all_is_frozen_is_said_once_and_that_it_is_over(stage: Stage) -> None:
+    heard = Heard()
+    scheduler = stage.scheduler(heard)
+    scheduler.tick()
+    stage.ledger.freeze(actor=OPERATOR, reason="a leak")
+    for _ in range(3):
+        scheduler.tick()
+    (frozen,) = heard.words
+    assert "a leak" in frozen
+    assert "truegreen thaw --reason" in frozen
+    stage.ledger.thaw(actor=OPERATOR, reason="mended")
+    for _ in range(3):
+        scheduler.tick()
+    assert [words.split(":")[0] for words in heard.words[1:]] == ["thawed"]
+    scheduler.close()

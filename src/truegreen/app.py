@@ -109,14 +109,16 @@ def operator() -> Actor:
 
 
 def check_outside(ledger: Ledger) -> None:
-    """Refuse a process of a live run also where it has dropped its environment."""
-    live = ledger.owned("")
-    if not live:
+    """Refuse a process of a run that may live, also where it has dropped its environment."""
+    live, unproven = ledger.owned(""), ledger.unproven()
+    if not live and not unproven:
         return
-    from truegreen.supervisor.holder import process_of  # noqa: PLC0415 - only while something runs
+    from truegreen.supervisor.holder import process_of, read_holder  # noqa: PLC0415 - only then
     from truegreen.work.tree import own_tag  # noqa: PLC0415 - as above
 
-    run = own_tag({left.run: process_of(left.lease.process) for left in live})
+    runs = {left.run: process_of(left.lease.process) for left in live}
+    keepers = [read_holder(left.lease.holder) for left in live]
+    run = own_tag({**dict.fromkeys(unproven), **runs}, keepers)
     if run:
         raise _inside(run)
 

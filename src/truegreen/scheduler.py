@@ -45,6 +45,8 @@ class Carried(NamedTuple):
     """Why it was not carried on."""
     refused: bool = False
     """The record did not let it start: others were quicker, or it may not start any more."""
+    unheard: str = ""
+    """What went wrong with whoever was told."""
 
 
 class Audience:
@@ -111,6 +113,7 @@ class Scheduler:
         self._kept_house = float("-inf")
         self._marked = 0
         self._out_of_reach = False
+        self._was_frozen = False
         self.stopping = False
 
     # -- one look -------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ class Scheduler:
 
     def wake(self) -> list[str]:
         """Queue the tasks of agents that are to be woken now; says which."""
-        if self.stopping or self._ledger.frozen():
+        if self.stopping or self._is_frozen():
             return []
         woken = [self._woken(wake) for wake in self._ledger.due(limit=_LOOK_AHEAD)]
         return [task for task in woken if task]
@@ -172,9 +175,20 @@ class Scheduler:
         self._audience.said(f"{agent.id}  is not woken: {why}")
         return ""
 
+    def _is_frozen(self) -> bool:
+        """Whether nothing may start; said when that changes."""
+        held = self._ledger.frozen()
+        if held and not self._was_frozen:
+            words = f"frozen by {held.actor}: {held.reason}; nothing starts before"
+            self._audience.said(f"{words}: truegreen thaw --reason …")
+        elif self._was_frozen and not held:
+            self._audience.said("thawed: what is ready starts again")
+        self._was_frozen = held is not None
+        return self._was_frozen
+
     def dispatch(self) -> list[str]:
         """Give the free seats to what could start now; says which tasks."""
-        if self.stopping or self._ledger.frozen():
+        if self.stopping or self._is_frozen():
             return []
         self._hear()
         free = sum(seat.free for seat in self._seats)
@@ -211,10 +225,14 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - one task's fault must not take the seat away
             carried = Carried(task, None, f"internal error: {error!r}")
         seat.supervisor = None
-        self._audience.ended(carried)
-        self._given.discard(due.task)
-        seat.free = True
-        self._news.put(carried)
+        try:
+            self._audience.ended(carried)
+        except Exception as error:  # noqa: BLE001 - nor may whoever looks on
+            carried = carried._replace(unheard=repr(error))
+        finally:
+            self._given.discard(due.task)
+            seat.free = True
+            self._news.put(carried)
 
     def _carried(self, seat: Seat, task: str) -> Carried:
         seat.supervisor = Supervisor(self._ledger, self._place, self._audience.watch(task))
@@ -242,7 +260,7 @@ class Scheduler:
         """One look, and all that could start then, carried to its end."""
         self.keep_house()
         self.wake()
-        waiting = [] if self._ledger.frozen() else self._ready()
+        waiting = [] if self._is_frozen() else self._ready()
         carried: list[Carried] = []
         while not self.stopping and (waiting or self._given):
             while waiting and any(seat.free for seat in self._seats):

@@ -112,17 +112,65 @@ def test_a_fenced_conversation_is_ended_behind_its_tool(called: Hook, event: str
     assert json.loads(said.out)["continue"] is False
 
 
-@pytest.mark.parametrize("event", ["Stop", "SubagentStop", "AfterAgent", "SessionEnd", "NoSuch"])
+@pytest.mark.parametrize("event", ["Stop", "SubagentStop", "AfterAgent", "SessionEnd"])
 def test_who_wants_to_stop_may(called: Hook, event: str):
     called.fence(SESSION)
     assert called(event, tool())[:2] == (0, b"")
 
 
 @pytest.mark.criterion("G17")
+def test_an_event_that_nobody_knows_yet_is_refused_to_the_dead_alone(called: Hook):
+    called.fence(SESSION)
+    assert called("NoSuch", tool()).code == 2
+    assert called("NoSuch", tool(session_id="somebody-else")) == (0, b"", b"")
+
+
+def test_who_may_not_look_into_the_folder_is_refused_with_the_way_on(called: Hook):
+    """Root may look everywhere: then the hook's own code runs as somebody else."""
+    called.fence(SESSION)
+    called.state.chmod(0)
+    become = "import os; os.getuid() or os.setuid(65534); exec(code)"
+    nobody = f"code = open({hook.__file__!r}).read(); {become}"
+    words = [sys.executable, "-I", "-S", "-c", nobody, "claude-code", "PreToolUse"]
+    done = subprocess.run(
+        [*words, str(called.state)], input=b"{}", capture_output=True, check=False, env={}
+    )
+    called.state.chmod(0o700)
+    assert done.returncode == 2
+    assert b"chmod a+rx" in done.stderr
+    assert b"truegreen install claude-code --managed --uninstall" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.criterion("G17")
 def test_a_terminated_agent_inside_of_a_living_conversation_is_denied(called: Hook):
-    called.fence("a1b2c3d4")
+    called.fence(hook.marked(b"a1b2c3d4", SESSION.encode()))
     assert called("PreToolUse", tool()).code == 0
     assert called("PreToolUse", tool(agent_id="a1b2c3d4")).code == 2
+    (trace,) = called.tripped
+    assert trace["session"] == SESSION
+    letter = {"tool_name": "SendMessage", "tool_input": {"to": "a1b2c3d4", "message": "on"}}
+    assert called("PreToolUse", tool(**letter)).code == 2
+
+
+@pytest.mark.criterion("G17")
+def test_a_name_from_inside_of_a_conversation_stops_nobody_in_another(called: Hook):
+    called.fence(hook.marked(b"claude-code", b"elsewhere"))
+    assert called("PreToolUse", tool(agent_id="claude-code")).code == 0
+    letter = {"tool_name": "SendMessage", "tool_input": {"to": "claude-code", "message": "on"}}
+    assert called("PreToolUse", tool(**letter)).code == 0
+    assert called("PreToolUse", tool(session_id="claude-code")).code == 0
+
+
+@pytest.mark.parametrize("name", ["researcher@team", 'bär/"x"', "🐟 fish", "y" * 300])
+@pytest.mark.parametrize("as_ascii", [True, False])
+def test_a_name_of_any_signs_is_known_again(called: Hook, name: str, as_ascii: bool):  # noqa: FBT001
+    called.fence(hook.marked(name.encode()), hook.marked(name.encode(), b"alive"))
+    own = json.dumps(tool(session_id=name), ensure_ascii=as_ascii).encode()
+    assert called("PreToolUse", own).code == 2
+    child = json.dumps(tool(session_id="alive", agent_id=name), ensure_ascii=as_ascii).encode()
+    assert called("PreToolUse", child).code == 2
+    assert called("PreToolUse", own.replace(b'"session_id"', b'"other_id"')).code == 0
 
 
 @pytest.mark.criterion("G03")

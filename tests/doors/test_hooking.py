@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +20,12 @@ from tests.walk.conftest import until
 from truegreen.contract import parse_duration
 from truegreen.doors import hook
 from truegreen.doors.commands import Commands
-from truegreen.doors.hooking import Behind, Gone
+from truegreen.doors.frame import Frame
+from truegreen.doors.hooking import Behind, Gone, Hooking
 from truegreen.doors.line import LINE_BYTES, ask
 from truegreen.doors.protocols import Executed
 from truegreen.doors.run_door import RunDoor
-from truegreen.facts import SYSTEM, AgentKind, Child, Ticket
+from truegreen.facts import SYSTEM, Actor, AgentKind, Child, Ticket
 from truegreen.model import ExitDetail, Mode, Role, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.ledger.tripwires import ZOMBIE
@@ -277,6 +278,112 @@ def test_a_call_too_big_to_be_looked_at_is_denied_where_something_needs_approval
         assert seat.hook("PreToolUse", huge).code == 0
 
 
+@pytest.fixture
+def in_process(ledger: Ledger) -> Callable[..., Hooking]:
+    """The answers of a run's door without the door; who asks a person is told no, and noted."""
+
+    def made(*approvals: str, asked: list[str] | None = None) -> Hooking:
+        def approved(_: Actor, action: str) -> bool:
+            (asked if asked is not None else []).append(action)
+            return len(asked or []) == 1
+
+        return Hooking(ledger, Behind(approvals), approved=approved, at_stop=lambda _: "")
+
+    return made
+
+
+def framed(payload: object, event: str = "PreToolUse", size: int | None = None) -> Frame:
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    words = ("claude-code", event)
+    return Frame("hook", words, "", data, len(data) if size is None else size)
+
+
+def test_a_yes_to_one_call_is_no_yes_to_another_action_under_its_name(
+    in_process: Callable[..., Hooking],
+):
+    asked: list[str] = []
+    hooking = in_process("git push", asked=asked)
+    first, other = bash("git push", tool_use_id="t"), bash("git push --force", tool_use_id="t")
+    codes = [hooking.answer(SYSTEM, framed(each), bool).code for each in (first, first, other)]
+    assert codes == [0, 0, 2]
+    assert asked == ["git push", "git push --force"]
+
+
+@pytest.mark.criterion("D02")
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Monitor", {"command": "git push", "description": "watch"}),
+        ("exec_command", {"cmd": "git push"}),
+        ("shell", {"command": ["bash", "-lc", "cd x; git push"]}),
+        ("write_stdin", {"session_id": 1, "chars": "git push\n"}),
+        ("mcp__runner__start", {"command": "git", "args": ["push", "origin"]}),
+        ("editor", {"path": "x", "command": "git push"}),
+        ("Bash", {"command": "ls", "cmd": "git push"}),
+    ],
+)
+def test_whatever_tool_is_given_a_command_is_a_shell(
+    in_process: Callable[..., Hooking], tool: str, given: dict[str, Any]
+):
+    call = {"tool_name": tool, "tool_input": given}
+    asked: list[str] = ["one before"]
+    said = in_process("git push", asked=asked).answer(SYSTEM, framed(call), bool)
+    assert (said.code, len(asked)) == (2, 2)
+    assert in_process("git pull").answer(SYSTEM, framed(call), bool).code == 0
+
+
+@pytest.mark.criterion("G03")
+@pytest.mark.parametrize(
+    ("tool", "key"),
+    [
+        ("followup_task", "target"),
+        ("assign_task", "target"),
+        ("mcp__truegreen__agent_send", "agent"),
+        ("SendMessage", "agent"),
+        ("Task", "resume"),
+        ("send_input", "id"),
+    ],
+)
+def test_whatever_way_a_message_goes_it_reaches_no_terminated_agent(
+    in_process: Callable[..., Hooking], ledger: Ledger, tool: str, key: str
+):
+    agent = ledger.register_agent("worker", "sha256:x", actor=SYSTEM)
+    ledger.converse(started(ledger, agent_id=agent.id), session="peer-session")
+    call = {"tool_name": tool, "tool_input": {key: "peer-session", "message": "on"}}
+    hooking = in_process()
+    assert hooking.answer(SYSTEM, framed(call), bool).code == 0
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    assert hooking.answer(SYSTEM, framed(call), bool).code == 2
+
+
+@pytest.mark.criterion("G03", "G17")
+@pytest.mark.parametrize("where", ["agent_id", "to"])
+def test_a_call_of_any_size_does_not_pass_for_a_terminated_agent(seat: Seat, where: str):
+    agent = seat.ledger.register_agent("worker", "sha256:x", actor=SYSTEM)
+    seat.ledger.converse(started(seat.ledger, agent_id=agent.id), session="peer-session")
+    given = {"content": "x" * (hook.FORWARDED + 1), "to": "peer-session" if where == "to" else ""}
+    huge = {"tool_input": given, "tool_name": "SendMessage", "session_id": SESSION}
+    huge["agent_id"] = "peer-session" if where == "agent_id" else ""
+    assert seat.hook("PreToolUse", huge).code == 0
+    seat.ledger.terminate_agent(agent.id, actor=OPERATOR)
+    assert seat.hook("PreToolUse", huge).code == 2
+
+
+@pytest.mark.parametrize("noise", [b"", b"{", b"[]", b'"text"', b'{"session_id": "a"'])
+def test_what_can_not_be_read_lets_nothing_happen(in_process: Callable[..., Hooking], noise: bytes):
+    hooking = in_process()
+    assert hooking.answer(SYSTEM, framed(noise), bool).code == 2
+    assert hooking.answer(SYSTEM, framed(noise, "UserPromptSubmit"), bool).code == 2
+    assert hooking.answer(SYSTEM, framed(noise, "PostToolUse"), bool) == (0, "", "")
+    assert hooking.answer(SYSTEM, framed(noise, "Stop"), bool) == (0, "", "")
+
+
+def test_a_call_that_can_not_even_be_taken_apart_is_denied(seat: Seat):
+    assert seat.hook("PreToolUse", b"x" * (hook.FORWARDED + 1)).code == 2
+    whole = b'{"session_id": "a"}'
+    assert seat.hook("PreToolUse", whole + b" " * (hook.FORWARDED + 1)).code == 0
+
+
 # -- what hooks tell -------------------------------------------------------------------------------
 
 
@@ -305,7 +412,8 @@ def test_commands_are_kept_with_their_exit_codes(
         assert seat.hook(event, {**asked, "tool_name": "Read"}, client).code == 0
     told = {"command": "curl [x]", "code": code}
     failed = 1 if code else 0
-    assert commands.facts == {"commands": {"count": 1, "failed": failed, "last": [told]}}
+    kept = {"told_by": "the client's hooks", "count": 1, "failed": failed, "last": [told]}
+    assert commands.facts == {"commands": kept}
     (line,) = (tmp_path / "commands.jsonl").read_text().splitlines()
     assert {**told, "at": json.loads(line)["at"]} == json.loads(line)
 

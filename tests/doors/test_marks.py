@@ -64,11 +64,29 @@ def test_marks_are_the_owners_alone(tmp_path: Path) -> None:
     assert (folder / "agt_1").stat().st_size == 0
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "a b", "ä", "x" * 201, "a\n", "\0"])
-def test_a_name_that_is_no_plain_word_marks_nothing(tmp_path: Path, name: str) -> None:
-    assert marks.write(str(tmp_path), Fenced((), (name, "plain"), ())) == 1
-    assert os.listdir(tmp_path / "fenced") == ["plain"]
-    assert not marks.is_fenced(str(tmp_path), name)
+@pytest.mark.parametrize(
+    "name", [".", "..", "a/b", "../x", "a b", "ä", "x" * 201, "x" * 500, "a\n", "researcher@team"]
+)
+def test_a_name_that_is_no_plain_word_is_marked_in_the_folder_and_nowhere_else(
+    tmp_path: Path, name: str
+) -> None:
+    assert marks.write(str(tmp_path), Fenced((), (name, "plain"), ())) == 2
+    there = list((tmp_path / "fenced").iterdir())
+    assert [each.is_file() for each in there] == [True, True]
+    assert marks.is_fenced(str(tmp_path), name)
+    assert not marks.is_fenced(str(tmp_path), name + "y")
+
+
+def test_no_name_marks_nothing(tmp_path: Path) -> None:
+    assert marks.write(str(tmp_path), Fenced((), ("", "plain"), ())) == 1
+    assert not marks.is_fenced(str(tmp_path), "")
+
+
+@pytest.mark.criterion("G17")
+def test_what_lives_inside_of_a_conversation_is_marked_under_its_name_alone(tmp_path: Path) -> None:
+    assert marks.write(str(tmp_path), Fenced((), (), (), (("mother", "child"),))) == 1
+    assert not marks.is_fenced(str(tmp_path), "child")
+    assert not marks.is_fenced(str(tmp_path), "mother")
 
 
 def test_a_folder_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:

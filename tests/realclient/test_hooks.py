@@ -64,6 +64,7 @@ def test_commands_are_kept_with_the_exit_codes_that_the_stream_hides(
     facts = outcome.latest["facts"]
     assert facts["hooks"] == "fired"
     assert facts["commands"] == {
+        "told_by": "the client's hooks",
         "count": 2,
         "failed": 1,
         "last": [

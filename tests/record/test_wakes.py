@@ -23,6 +23,7 @@ from tests.record.lives import (
 from truegreen.contract import Budget, read_contract
 from truegreen.errors import (
     Forbidden,
+    Frozen,
     InvalidInput,
     NotFound,
     NotRunning,
@@ -353,3 +354,126 @@ def test_the_life_of_an_agent_can_be_followed_in_the_events(ledger: Ledger) -> N
     assert words == ["registered", "armed", "called_off", "armed", "registered"]
     assert set(told[-1]["terminated"]) == {agent.id, child.id}
     assert len(ledger.feed()) > len(told)
+
+
+# -- stop and cancel --------------------------------------------------------------------------
+
+
+def states(ledger: Ledger, agent: Agent) -> list[tuple[WakeState, str]]:
+    return [(wake.state, wake.why) for wake in ledger.wakes(agent.id)]
+
+
+@pytest.mark.parametrize("verb", ["stop", "cancel"])
+def test_what_ends_a_task_calls_off_what_was_to_wake_its_agent(ledger: Ledger, verb: str) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1")
+    ticket = started(ledger, agent_id=agent.id)
+    armed(ledger, agent)
+    armed(ledger, agent, after_seconds=900)
+    ends = ledger.ask_stop if verb == "stop" else ledger.cancel
+    after = ends(ticket.task, actor=OPERATOR, reason="enough")
+    assert states(ledger, agent) == [(WakeState.VOID, f"stopped by {OPERATOR}: enough")] * 2
+    (told,) = ledger.events(ticket.task, after=after.revision - 1)
+    assert json.loads(told.event.data)["wakes_called_off"] == 2
+    if verb == "stop":
+        assert told.event.run_id == ticket.run
+        ledger.end_run(ticket, ended(ExitDetail.STOPPED))
+    assert ledger.task(ticket.task).status is S.CANCELED
+    assert ledger.due() == []
+    # A new wish is a new wish; to cancel once more is one, too.
+    again = armed(ledger, agent)
+    assert [wake.id for wake in ledger.due()] == [again.id]
+    ledger.cancel(ticket.task, actor=OPERATOR)
+    assert ledger.due() == []
+    assert ledger.cancel(ticket.task, actor=OPERATOR) == ledger.task(ticket.task)
+
+
+def test_a_task_that_was_queued_to_wake_somebody_is_called_off_whole(ledger: Ledger) -> None:
+    agent, before = worked(ledger, S.BLOCKED)
+    task = ledger.wake(armed(ledger, agent).id)
+    later = armed(ledger, agent)
+    after = ledger.cancel(task.id, actor=OPERATOR)
+    assert [state for state, _ in states(ledger, agent)] == [WakeState.VOID] * 2
+    (told,) = ledger.events(before.id, after=after.revision - 1)
+    assert json.loads(told.event.data)["wakes_called_off"] == 2
+    with pytest.raises(Stale):
+        ledger.wake(later.id)
+
+
+def test_an_agent_that_went_on_to_another_task_keeps_its_wake_ups(ledger: Ledger) -> None:
+    agent, first = worked(ledger, S.BLOCKED)
+    ledger.start(opened(ledger).id, Start("test", agent=agent.id))
+    armed(ledger, agent)
+    ledger.cancel(first.id, actor=OPERATOR)
+    assert [state for state, _ in states(ledger, agent)] == [WakeState.ARMED]
+
+
+# -- what is told -----------------------------------------------------------------------------
+
+
+def test_no_more_messages_are_given_than_there_is_room_for(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1")
+    ticket = started(ledger, agent_id=agent.id)
+    sent = [ledger.send(agent.id, f"{n}" * 60_000, actor=OPERATOR).id for n in range(3)]
+    assert [m.id for m in ledger.waiting(ticket.run)] == sent[:1]
+    assert ledger.unread(ticket.run) == 3
+    assert ledger.waiting(ticket.run, room=50_000) == []
+    assert [m.id for m in ledger.deliver(ticket)] == sent[:1]
+    assert [m.id for m in ledger.deliver(ticket, only=sent[2:])] == sent[2:]
+    assert [m.id for m in ledger.deliver(ticket)] == sent[1:2]
+    assert ledger.unread(ticket.run) == 0
+
+
+def test_follow_ups_are_called_after_the_first_task(ledger: Ledger) -> None:
+    agent, task = worked(ledger, title="fix · the parser")
+    for words in ("one\nmore", "", "two", "two"):
+        wake = armed(ledger, agent, words)
+        ticket = fired(ledger, agent, wake)
+        declared(ledger, ticket)
+        judged(ledger, ticket, Outcome.PASSED)
+        follow = ledger.task(ticket.task)
+        assert follow.id != task.id
+        assert follow.title == f"fix · the parser · {' '.join(words.split()) or 'goes on'}"
+
+
+def test_what_a_task_was_queued_with_is_known_whether_it_was_used_or_not(ledger: Ledger) -> None:
+    agent, before = worked(ledger)
+    assert ledger.told(before) == ([], [])
+    message = ledger.send(agent.id, "mind the gap", actor=OPERATOR)
+    wake = armed(ledger, agent, "once more")
+    ticket = fired(ledger, agent, wake)
+    ledger.deliver(ticket)
+    told = ledger.told(ledger.task(ticket.task))
+    assert ([w.id for w in told.wakes], [m.id for m in told.messages]) == ([wake.id], [message.id])
+    assert ledger.told(before) == ([], [])
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.PASSED)
+    void = armed(ledger, agent, "not any more")
+    task = ledger.wake(void.id)
+    ledger.cancel(task.id, actor=OPERATOR)
+    assert [w.id for w in ledger.told(task).wakes] == [void.id]
+
+
+def test_who_would_begin_while_all_is_frozen_is_told_how_to_go_on(ledger: Ledger) -> None:
+    ledger.check_thawed()
+    ledger.freeze(actor=OPERATOR, reason="stop")
+    with pytest.raises(Frozen, match="thaw --reason") as refused:
+        ledger.check_thawed()
+    assert refused.value.allowed == ("thaw",)
+    with pytest.raises(Frozen, match="thaw --reason"):
+        started(ledger)
+
+
+# -- what waits for others --------------------------------------------------------------------
+
+
+def test_what_a_queued_task_waits_for_is_said_with_how_it_stands(ledger: Ledger) -> None:
+    done, failed = brought(ledger, S.SUCCEEDED)[0], brought(ledger, S.FAILED)[0]
+    other = opened(ledger)
+    ids = (done.id, failed.id, other.id, "tsk_nowhere")
+    task = opened(ledger, depends_on=ids)
+    needs = ledger.dossier(task.id).needs
+    assert needs == [(failed.id, S.FAILED), (other.id, S.QUEUED), ("tsk_nowhere", None)]
+    assert [need.is_lost for need in needs] == [True, False, True]
+    assert ledger.needs([task, other, done]) == {task.key: needs}
+    assert ledger.dossier(other.id).needs == []
+    assert ledger.held_back() == (0, None, 1)

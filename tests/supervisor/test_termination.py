@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.record.lives import BASE, OPERATOR, S, brought, contract, opened
+from tests.record.lives import BASE, OPERATOR, S, brought, contract, judged, opened
+from tests.record.lives import ended as exited
 from tests.stage import staged
+from truegreen.doors import hook, marks
 from truegreen.facts import AgentKind, Child, Ticket
-from truegreen.model import AgentStatus
+from truegreen.model import AgentStatus, Outcome
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.fencing import Whom
 from truegreen.record.ledger.wakes import PASSING
@@ -22,8 +25,8 @@ from truegreen.supervisor import Supervisor, Watch, kill_switch, termination
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.kill_switch import terminate_all
 from truegreen.supervisor.termination import terminate
-from truegreen.work.agents.sealing import KEPT_FACT
-from truegreen.work.tree import Identity, me
+from truegreen.work.agents.sealing import KEPT_FACT, Kept, kept_facts
+from truegreen.work.tree import VARIABLE, Identity, me
 
 FAR = "another-host/4026531836/6a1f/4711/99"
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -196,7 +199,8 @@ def test_what_lives_inside_of_a_conversation_goes_along_and_is_marked(
     (child,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a1")])
     answer = ended(ledger, ticket, tmp_path)
     assert child.id in answer.agents
-    assert set(os.listdir(tmp_path / "fenced")) == {*answer.agents, SESSION, "a1", ticket.run}
+    inside = hook.marked(b"a1", SESSION.encode())
+    assert set(os.listdir(tmp_path / "fenced")) == {*answer.agents, SESSION, inside, ticket.run}
     (late,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a2")])
     assert late.status is AgentStatus.TERMINATED
 
@@ -222,6 +226,60 @@ def test_a_conversation_in_a_home_of_the_runs_own_is_sealed(ledger: Ledger, tmp_
     chats.mkdir(parents=True)
     (chats / f"{SESSION}.jsonl").write_text("{}")
     assert ended(ledger, ticket, tmp_path).sealed == (f"{chats}/{SESSION}.jsonl.terminated",)
+
+
+@pytest.mark.criterion("G28", "G02")
+def test_a_forged_name_seals_what_is_its_own_and_leaves_alone_what_was_there_before(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    chats = tmp_path / "qwen" / "projects" / "p" / "chats"
+    chats.mkdir(parents=True)
+    older = chats / "22222222-2222-4222-8222-222222222222.jsonl"
+    older.write_text("{}")
+    time.sleep(0.3)  # births have no finer clock that could be waited for
+    kept = kept_facts(Kept("qwen", str(tmp_path / "qwen")))
+    ticket = held_by(ledger, holder_name(), session=SESSION, **kept)
+    own = chats / f"{SESSION}.jsonl"
+    own.write_text("{}")
+    ledger.converse(ticket, session=older.stem)
+    answer = ended(ledger, ticket, tmp_path)
+    assert answer.sealed == (f"{own}.terminated",)
+    assert older.exists()
+    assert [f"{older} is left alone" in each for each in answer.troubles] == [True]
+    assert marks.is_fenced(str(tmp_path), SESSION)
+    assert marks.is_fenced(str(tmp_path), older.stem)
+
+
+@pytest.mark.criterion("G17")
+def test_a_child_of_a_live_run_is_said_to_live_on_in_it(ledger: Ledger, tmp_path: Path) -> None:
+    ticket = held_by(ledger, holder_name(), session=SESSION)
+    (child,) = ledger.converse(ticket, children=[Child(AgentKind.BACKGROUND, "b1")])
+    whom = Whom("agent", child.id)
+    answer = terminate(ledger, whom, state_dir=str(tmp_path), actor=OPERATOR, reason="enough")
+    assert (answer.outcome, answer.complete) == ("interrupted", False)
+    assert answer.unconfirmed == (ticket.run,)
+    assert f"it lives inside {ticket.run}" in answer.troubles[0]
+    assert ledger.task(ticket.task).status is S.RUNNING
+
+
+@pytest.mark.criterion("G15", "G26")
+@pytest.mark.parametrize("of", ["task", "agent"])
+def test_what_an_ended_run_left_alive_dies_when_its_settled_task_is_terminated(
+    ledger: Ledger, tmp_path: Path, of: str
+) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR)
+    start = Start("test", base_digest=BASE, agent=agent.id, isolation="none")
+    ticket = ledger.start(ledger.open(contract(), actor=OPERATOR).id, start)
+    environ = {**os.environ, VARIABLE: ticket.run}
+    with subprocess.Popen(["sleep", "60"], env=environ) as left:
+        ledger.end_run(ticket, exited(facts={"output": {"size": 0}, "unconfirmed": True}))
+        judged(ledger, ticket, Outcome.PASSED)
+        whom = Whom("task", ticket.task) if of == "task" else Whom("agent", agent.id)
+        answer = terminate(ledger, whom, state_dir=str(tmp_path), actor=OPERATOR, reason="enough")
+        assert left.wait(5) == -9
+    assert (answer.outcome, answer.killed) == ("interrupted", (left.pid,))
+    assert answer.unconfirmed == (ticket.run,)
+    assert ledger.task(ticket.task).status is S.SUCCEEDED
 
 
 # -- the kill switch -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def test_a_word_of_a_hook_becomes_an_alarm_and_is_gone(scene: Scene):
 
     assert found == ((scene.ticket.run,), 0)
     assert f"hook after the fence, by {scene.ticket.run}" in scene.reason
-    assert f'claude-code PreToolUse of {SESSION}: {{"tool_name":"Bash"}}' in scene.reason
+    assert f"claude-code PreToolUse (Bash) of {SESSION}" in scene.reason
     assert not path.exists()
     assert tripwire.collect(scene.ledger, scene.place.state_dir) == ((), 0)
 
@@ -33,7 +33,7 @@ def test_a_word_of_a_subagent_leads_to_the_run_of_its_parent(scene: Scene):
     child = Child(AgentKind.SUBAGENT, "a9ff311067af1b567", "sub", over=True)
     scene.ledger.converse(scene.ticket, session=SESSION, children=[child])
     scene.fence()
-    scene.leave_word(session="a9ff311067af1b567")
+    scene.leave_word(session=SESSION, payload='{"agent_id":"a9ff311067af1b567"}')
     assert tripwire.collect(scene.ledger, scene.place.state_dir).tripped == (scene.ticket.run,)
 
 
@@ -49,7 +49,40 @@ def test_a_thousand_words_of_one_run_are_one_alarm(scene: Scene):
         scene.leave_word(number)
     tripwire.collect(scene.ledger, scene.place.state_dir)
     assert scene.alarm is not None
-    assert (scene.alarm.item.times, "1000 times" in scene.reason) == (1, True)
+    assert (scene.alarm.item.times, "1000 times" in scene.reason) == (1000, True)
+    scene.leave_word()
+    tripwire.collect(scene.ledger, scene.place.state_dir)
+    assert scene.alarm.item.times == 1001
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        (
+            '{"tool_name":"Bash","tool_input":{"command":"git push\\u001b[2J"}}',
+            "(Bash: git push\ufffd[2J)",
+        ),
+        ('{"tool_name":"Bash","tool_input":{"command":"git pu', "(Bash)"),
+        ('{"prompt":"\\u0007ring', ""),
+        ("\x1b[2J{{{", ""),
+        ("", ""),
+    ],
+)
+def test_an_alarm_is_no_json_and_rings_no_bell(scene: Scene, payload: str, shown: str):
+    scene.fence()
+    scene.leave_word(payload=payload)
+    tripwire.collect(scene.ledger, scene.place.state_dir)
+    assert scene.reason.endswith(f"PreToolUse{shown and f' {shown}'} of {SESSION}")
+    assert scene.reason.isprintable()
+
+
+def test_what_is_sealed_is_not_to_be_terminated_again(scene: Scene):
+    scene.fence()
+    scene.leave_word()
+    tripwire.collect(scene.ledger, scene.place.state_dir)
+    assert scene.alarm is not None
+    step = f"truegreen show {scene.ticket.task}; find the process that acts, and end it"
+    assert scene.alarm.item.next == step
 
 
 @pytest.mark.parametrize(
@@ -94,7 +127,7 @@ def test_several_who_collect_at_once_tell_it_once(scene: Scene):
         thread.join()
     assert sum(len(each.tripped) for each in found) == 1
     assert scene.alarm is not None
-    assert scene.alarm.item.times == 1
+    assert scene.alarm.item.times == 200
 
 
 def test_without_a_folder_nothing_is_made(scene: Scene):

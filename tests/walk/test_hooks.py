@@ -53,7 +53,7 @@ def test_a_client_that_calls_its_hooks_tells_what_it_ran(walk: Walk) -> None:
         {"command": "exit 7", "code": 7},
     ]
     shown = walk.tg("show", got.task["id"]).out
-    assert "2 run, 1 failed" in shown
+    assert "2 run, 1 failed (told by the client's hooks, proven by nothing)" in shown
     assert "exit 7  exit 7" in shown
     log = Path(facts["log"]).parent / "commands.jsonl"
     assert [json.loads(line)["code"] for line in log.read_text().splitlines()] == [0, 7]

@@ -16,6 +16,8 @@ import msgspec
 
 from truegreen.doors.protocols import Executed
 
+TOLD_BY = "the client's hooks"
+"""Whoever can reach the run's door can tell commands that never ran: this is no evidence."""
 _FILE_BYTES = 1 << 20
 _TEXT = 500
 _LAST = 20
@@ -53,7 +55,7 @@ class Commands:
             if not self._count:
                 return {}
             told = {"count": self._count, "failed": self._failed, "last": list(self._last)}
-            return {"commands": told}
+            return {"commands": {"told_by": TOLD_BY, **told}}
 
     def _write(self, entry: dict[str, Any]) -> None:
         line = msgspec.json.encode(entry) + b"\n"

@@ -17,14 +17,20 @@ DECIDING = (
 """Events whose answer lets something happen."""
 AFTERWARDS = ("PostToolUse", "PostToolUseFailure", "PostToolBatch", "AfterTool", "AfterModel")
 """Events behind which a client can be made to end."""
-_MESSAGING = (
+NOTIFYING = (
+    *("Stop", "StopFailure", "SubagentStop", "SessionEnd", "Notification", "AfterAgent"),
+    *("PreCompact", "PostCompact", "PreCompress", "TeammateIdle", "TaskCompleted"),
+    *("InstructionsLoaded", "ConfigChange", "CwdChanged", "FileChanged", "PermissionDenied"),
+)
+"""Events that let nothing happen; a no to some of them would send an agent on."""
+MESSAGING = (
     *(b"SendMessage", b"Task", b"Agent", b"send_input", b"send_message", b"resume_agent"),
     *(b"followup_task", b"assign_task", b"agent_send"),
 )
 _RESUME = (b"--resume", b"-r")
 _OWN = (b"session_id", b"parent_session_id")
 _INSIDE = b"agent_id"
-_ADDRESSEE = (b"to", b"recipient", b"resume", b"target", b"id", b"agent", b"agent_id")
+ADDRESSEE = (b"to", b"recipient", b"resume", b"target", b"id", b"agent", b"agent_id")
 FORWARDED = 1 << 20
 _READ = 64 << 20
 _HEAD = 2000
@@ -55,8 +61,17 @@ def main(words: list[str]) -> None:
             answer = _inside(client, event, state, payload, size)
         else:
             answer = _outside(client, event, state, payload, size)
+    except PermissionError:
+        answer = no(client, event, _unreadable(client, state)) if event in DECIDING else YES
     finally:
         leave(answer)
+
+
+def _unreadable(client: str, state: str) -> str:
+    """What leads on where hooks for a whole machine look into a folder of one user."""
+    doubt = f"you may not look into {state}/fenced, so nobody knows whether this is a dead session"
+    way = "who installed the hooks can open it (chmod a+rx, and a+x on the folders above it)"
+    return f"{doubt}; {way}, or take them out: truegreen install {client} --managed --uninstall"
 
 
 def leave(answer: Answer) -> None:
@@ -92,7 +107,7 @@ def no(client: str, event: str, why: str) -> Answer:
     """A refusal as the client understands it; where it can't refuse, it is told to end."""
     if event in AFTERWARDS or (client == "codex" and event == "SessionStart"):
         return 0, b'{"continue":false,"stopReason":%s}' % _quoted(why.encode()), b""
-    return (2, b"", b"truegreen: %s\n" % why.encode()) if event in DECIDING else YES
+    return YES if event in NOTIFYING else (2, b"", b"truegreen: %s\n" % why.encode())
 
 
 # -- inside a run ----------------------------------------------------------------------------------
@@ -106,7 +121,7 @@ def in_run() -> bool:
 
 def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> Answer:
     try:
-        return ask("hook", f"{client} {event}", payload[:FORWARDED], size)
+        return ask("hook", f"{client} {event}", _shortened(payload, size), size)
     except (OSError, ValueError) as error:
         run = posix.environ.get(b"TRUEGREEN_RUN", b"")
         if _is_fenced(state, run):
@@ -116,6 +131,23 @@ def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> A
             return YES
         why = getattr(error, "strerror", None) or str(error) or "no answer"
         return no(client, event, f"the supervisor of this run does not answer ({why})")
+
+
+def _shortened(payload: bytes, size: int) -> bytes:
+    """What the door gets to read: of what is too long its short texts, and nothing on a doubt."""
+    if size <= FORWARDED:
+        return payload
+    found = texts(payload) if size == len(payload) else None
+    if found is None:
+        return b""
+    top: list[bytes] = []
+    given: list[bytes] = []
+    for key, text in found:
+        where, name = (given, key[11:]) if key.startswith(b"tool_input.") else (top, key)
+        if len(key) + len(text) <= _HEAD:
+            where.append(_quoted(name) + b":" + _quoted(text))
+    short = b"{%s}" % b",".join([*top, b'"tool_input":{%s}' % b",".join(given)])
+    return short if len(short) <= FORWARDED else b""
 
 
 def ask(verb: str, words: str, payload: bytes, size: int) -> Answer:
@@ -171,7 +203,7 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
     ]
     inside: list[bytes] = []
     others: list[bytes] = []
-    dead: list[bytes] = []
+    dead: list[tuple[bytes, bytes]] = []
     if found is None:
         # It can't be read: then a fenced name anywhere in it is one too many.
         dead = _named_in(payload, posix.listdir(f"{state}/fenced".encode()))
@@ -179,13 +211,13 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
         own += [value for key, value in found if key in _OWN]
         inside = [value for key, value in found if key == _INSIDE]
         others = _addressees(found)
-    dead += [name for name in own if _is_fenced(state, name)]
-    dead += [name for name in inside if _is_dead_inside(state, own, name)]
+    dead += [(name, name) for name in (*own, *inside) if _is_fenced(state, name)]
+    dead += [found for name in inside for found in _dead_inside(state, own, name)]
     if dead:
-        _trip(state, (client, event), dead[0], payload)
-        return no(client, event, f"{_shown(dead[0])} is terminated; it never acts again")
+        _trip(state, (client, event), dead[0][0], payload)
+        return no(client, event, f"{_shown(dead[0][1])} is terminated; it never acts again")
     for name in others if event in DECIDING else ():
-        if _is_fenced(state, name) or _is_dead_inside(state, own, name):
+        if _is_fenced(state, name) or _dead_inside(state, own, name):
             return no(client, event, f"{_shown(name)} is terminated; nobody reaches it any more")
     return YES
 
@@ -194,14 +226,14 @@ def _shown(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
-def _named_in(payload: bytes, marks: list[bytes]) -> list[bytes]:
+def _named_in(payload: bytes, marks: list[bytes]) -> list[tuple[bytes, bytes]]:
     """The marked names that stand somewhere in a text; of one in a conversation, both do."""
     found = []
     for mark in marks:
         packed = mark[:1] == _PACKED
         parts = bytes.fromhex(mark[1:].decode()).split(b"\0") if packed else [mark]
         if all(part in payload for part in parts):
-            found.append(parts[-1])
+            found.append((parts[0], parts[-1]))
     return found
 
 
@@ -222,9 +254,9 @@ def _taken_up(pid: bytes) -> list[bytes]:
 def _addressees(found: list[tuple[bytes, bytes]]) -> list[bytes]:
     """Whom a call is for, if it is one that speaks to an agent."""
     tools = [value for key, value in found if key == b"tool_name"]
-    if not any(tool.rpartition(b"__")[2] in _MESSAGING for tool in tools):
+    if not any(tool.rpartition(b"__")[2] in MESSAGING for tool in tools):
         return []
-    asked = [b"tool_input." + key for key in _ADDRESSEE]
+    asked = [b"tool_input." + key for key in ADDRESSEE]
     return [value for key, value in found if key in asked]
 
 
@@ -245,10 +277,10 @@ def _is_fenced(state: str, name: bytes) -> bool:
     return bool(name) and _is_there(f"{state}/fenced/{marked(name)}")
 
 
-def _is_dead_inside(state: str, own: list[bytes], name: bytes) -> bool:
-    """Whether one of our own conversations knows somebody by that name who is terminated."""
-    marks = [marked(name, around) for around in own if around and name]
-    return any(_is_there(f"{state}/fenced/{mark}") for mark in marks)
+def _dead_inside(state: str, own: list[bytes], name: bytes) -> list[tuple[bytes, bytes]]:
+    """Which of our own conversations know somebody by that name who is terminated."""
+    around = [each for each in own if each and name]
+    return [(each, name) for each in around if _is_there(f"{state}/fenced/{marked(name, each)}")]
 
 
 def _is_there(path: str) -> bool:
@@ -321,7 +353,10 @@ def _plain(raw: bytes) -> bytes:
     import _codecs  # noqa: PLC0415 - built in and loaded already
 
     try:
-        return _codecs.unicode_escape_decode(raw.replace(b"\\/", b"/"))[0].encode("latin-1")
+        text = raw.replace(b"\\/", b"/").decode()
+        text = _codecs.unicode_escape_decode(_codecs.raw_unicode_escape_encode(text)[0])[0]
+        units = _codecs.utf_16_le_encode(text, "surrogatepass")[0]  # two escapes may be one sign
+        return _codecs.utf_16_le_decode(units, "surrogatepass")[0].encode("utf-8", "surrogatepass")
     except ValueError:
         return raw
 

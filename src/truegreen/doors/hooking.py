@@ -30,7 +30,7 @@ from truegreen.doors.protocols import (
     takes_words,
     told,
 )
-from truegreen.errors import Terminated, TruegreenError, Unavailable
+from truegreen.errors import InvalidInput, Terminated, TruegreenError, Unavailable
 from truegreen.facts import Actor
 from truegreen.record.ledger import Ledger
 
@@ -76,7 +76,7 @@ class Hooking:
         self._asking = threading.Lock()
         self.checking = 0
         """How many stops are looked at right now: the agent waits, and its clocks should."""
-        self._answered: dict[str, bool] = {}
+        self._answered: dict[tuple[str, Action], bool] = {}
         self.heard: set[str] = set()
         """The events that have come so far."""
 
@@ -85,8 +85,8 @@ class Hooking:
         client, event = client_and_event(frame)
         self.heard.add(event)
         try:
-            payload = _payload(frame)
-            self._check_names(payload)
+            payload = _payload(frame, event)
+            self._check_names(actor, payload)
             if event in STOP:
                 return self._stopped(client, gone)
             return self._weigh(actor, client, event, payload)
@@ -112,18 +112,26 @@ class Hooking:
             self.checking -= 1
         return sent_back(client, words) if words else Answer()
 
-    def _check_names(self, payload: Payload) -> None:
+    def _check_names(self, actor: Actor, payload: Payload) -> None:
         """Neither the conversation nor the agent in it may be one that was terminated."""
-        for key in ("session_id", "agent_id"):
-            name = payload.get(key)
-            holder = self._ledger.holder(name) if isinstance(name, str) and name else None
-            if holder and holder.terminated:
-                raise Terminated(f"{name} is terminated; it never acts again", agent=holder.agent)
+        name = payload.get("session_id")
+        if isinstance(name, str) and self._is_dead(name):
+            raise Terminated(f"{name} is terminated; it never acts again")
+        name = payload.get("agent_id")
+        if isinstance(name, str) and (self._is_dead(name) or self._is_dead_inside(actor, name)):
+            raise Terminated(f"{name} is terminated; it never acts again")
+
+    def _is_dead(self, name: str) -> bool:
+        holder = self._ledger.holder(name) if name else None
+        return holder is not None and holder.terminated
+
+    def _is_dead_inside(self, actor: Actor, name: str) -> bool:
+        """A client's own names count in its own conversation, and in no other."""
+        return bool(name and actor.run) and self._ledger.is_dead_inside(actor.run or "", name)
 
     def _before(self, actor: Actor, client: str, event: str, payload: Payload) -> Answer:
         for name in addressees(payload):
-            holder = self._ledger.holder(name)
-            if holder and holder.terminated:
+            if self._is_dead(name) or self._is_dead_inside(actor, name):
                 return denied(client, event, f"{name} is terminated; nobody reaches it any more")
         if payload.get(_CUT) and self._behind.approvals:
             return denied(client, event, "the call is too big to be looked at for approvals")
@@ -138,11 +146,11 @@ class Hooking:
         if not needs_person(self._behind.approvals, action):
             return True
         with self._asking:  # one question at a time; two hooks about one call ask one
-            if call in self._answered:
-                return self._answered[call]
+            if (call, action) in self._answered:
+                return self._answered[call, action]
             approved = self._approved(actor, str(action))
             if call and len(self._answered) < _CALLS:
-                self._answered[call] = approved
+                self._answered[call, action] = approved
         return approved
 
     def _keep(self, client: str, event: str, payload: Payload) -> None:
@@ -171,9 +179,15 @@ def refused(frame: Frame, error: TruegreenError) -> Answer:
     return denied(client, event, str(error))
 
 
-def _payload(frame: Frame) -> Payload:
-    """What the client says; what can't be read says nothing."""
+def _payload(frame: Frame, event: str) -> Payload:
+    """What the client says, of something long its short texts.
+
+    Where that can't be read, who acts and on whom is not to be known: then nothing is let happen.
+    """
     try:
-        return msgspec.json.decode(frame.payload, type=Payload)
+        payload = msgspec.json.decode(frame.payload, type=Payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return {_CUT: True}
+        if event in DECIDING:
+            raise InvalidInput("what the client says about it can't be read") from None
+        return {}
+    return {**payload, _CUT: True} if frame.is_cut else payload

@@ -22,6 +22,12 @@ def folder_of(state_dir: str) -> str:
     return paths.join(state_dir, FOLDER)
 
 
+def make_folder(state_dir: str) -> str:
+    """The folder of the marks, there in any case; all links resolved."""
+    os.makedirs(folder_of(state_dir), mode=0o700, exist_ok=True)
+    return paths.realpath(folder_of(state_dir))
+
+
 def is_fenced(state_dir: str, name: str) -> bool:
     """Whether a session, agent or run of that name is marked."""
     return bool(name) and paths.lexists(paths.join(folder_of(state_dir), _mark(name)))

@@ -6,22 +6,23 @@ Pure. One table where the clients differ; what is to be answered is decided else
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any, NamedTuple
 
 import msgspec
 
 from truegreen.doors.actions import Action
 from truegreen.doors.frame import Answer
-from truegreen.doors.hook import no
+from truegreen.doors.hook import ADDRESSEE, MESSAGING, no
 
 TOOL = ("PreToolUse", "BeforeTool")
 AFTER_TOOL = ("PostToolUse", "PostToolUseFailure", "AfterTool")
 STOP = ("Stop", "AfterAgent")
 _SHELLS = ("Bash", "run_shell_command", "Shell", "shell")
-_COMMAND = ("command", "cmd")
+_COMMAND = ("command", "cmd", "script", "chars")
+"""Where a tool is given a command line, or what is typed into a shell."""
 _ARGUMENTS = ("file_path", "path", "notebook_path", "absolute_path", "url", "pattern", "to")
-_MESSAGING = ("SendMessage", "Task", "Agent", "send_input", "send_message", "resume_agent")
-_ADDRESSEE = ("to", "recipient", "resume", "target", "id", "agent_id")
+_ADDRESSEE = tuple(name.decode() for name in ADDRESSEE)
 _FAILED = re.compile(r"Exit code (-?\d+)")
 _TOLD = re.compile(r"^Exit Code: (-?\d+)\s*$", re.MULTILINE)
 _CONTEXT = {
@@ -67,21 +68,33 @@ def told(event: str, words: str) -> Answer:
 
 
 def action_of(payload: Payload) -> Action:
-    """What a tool call is about to do."""
+    """What a tool call is about to do; whatever tool is given a command is a shell."""
     tool, given = _tool(payload)
-    names = _COMMAND if tool in _SHELLS else _ARGUMENTS
-    argument = next((given[n] for n in names if isinstance(given.get(n), str)), None)
-    if argument is None and isinstance(given.get("command"), list):
-        argument = " ".join(str(word) for word in given["command"])
-    if argument is None:
-        argument = msgspec.json.encode(given).decode() if given else ""
-    return Action(tool, argument, tool in _SHELLS)
+    line = "\n".join(filter(None, (_command(given, name) for name in _COMMAND)))
+    argument = next((given[n] for n in _ARGUMENTS if isinstance(given.get(n), str)), None)
+    if tool in _SHELLS or (line and argument is None):
+        return Action(tool, line or _spelt(given), True)
+    return Action(tool, _spelt(given) if argument is None else argument, False, line)
+
+
+def _command(given: dict[str, Any], name: str) -> str:
+    """One command line of a call, with the arguments that stand beside it."""
+    command, more = given.get(name), given.get("args")
+    words = [str(word) for word in command] if isinstance(command, list) else []
+    line = command if isinstance(command, str) else shlex.join(words)
+    if line and isinstance(more, list):
+        line = f"{line} {shlex.join(str(word) for word in more)}"
+    return line
+
+
+def _spelt(given: dict[str, Any]) -> str:
+    return msgspec.json.encode(given).decode() if given else ""
 
 
 def addressees(payload: Payload) -> list[str]:
     """Whom a call speaks to, if it speaks to an agent."""
     tool, given = _tool(payload)
-    if tool.rpartition("__")[2] not in _MESSAGING:
+    if tool.rpartition("__")[2].encode("utf-8", "replace") not in MESSAGING:
         return []
     return [given[name] for name in _ADDRESSEE if isinstance(given.get(name), str)]
 

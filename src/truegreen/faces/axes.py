@@ -5,6 +5,7 @@ They are the first thing that anybody sees of a task. Neither is ever made from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +23,11 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger.reads import Dossier
+from truegreen.record.ledger.reads import Dossier, Need
 from truegreen.record.rows import ClaimRow, Run, Task
 
 Rgb = tuple[int, int, int]
+_SHOWN_NEEDS = 3
 
 LIGHTS: dict[Light, tuple[str, Rgb]] = {
     Light.GREY: ("○", (150, 150, 160)),
@@ -119,12 +121,22 @@ def _usage(text: str) -> list[str]:
 def task_words(dossier: Dossier, run: Run | None) -> str:
     """Why the work stands where it stands."""
     task = dossier.task
+    if dossier.needs:
+        return waiting_words(dossier.needs)
     reason = run.verdict_reason if run else ""
     level = strength(dossier, run)
     words = " · ".join(part for part in (level, reason) if part)
     words = words or PALETTE[task.status].meaning
     aside = _aside(task, _claim_of(dossier, run))
     return f"{words} ({aside})" if aside else words
+
+
+def waiting_words(needs: Sequence[Need]) -> str:
+    """What a queued task waits for; what can't succeed any more first."""
+    shown = sorted(needs, key=lambda need: not need.is_lost)[:_SHOWN_NEEDS]
+    words = ", ".join(f"{need.task} ({need.status or 'not known'})" for need in shown)
+    more = f" and {len(needs) - len(shown)} more" if len(needs) > len(shown) else ""
+    return f"waits for {words}{more}"
 
 
 def strength(dossier: Dossier, run: Run | None) -> str:

@@ -103,6 +103,7 @@ def task_document(dossier: Dossier, events: list[Told]) -> Document:
         **_head(task),
         "badges": [*badges(task), *_exemptions(terms)],
         "goal": terms.get("goal", ""),
+        "waits_for": [need._asdict() for need in dossier.needs],
         "budget": {**_counters(task), **_charges(dossier, terms)},
         "claim": claim_of(dossier, latest),
         "verdict": _verdict(dossier, latest),

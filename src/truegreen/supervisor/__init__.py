@@ -34,7 +34,7 @@ from truegreen.supervisor.recovery import break_off, failure, tidy
 from truegreen.supervisor.roster import going_on, retold
 from truegreen.supervisor.tripwire import alarms
 from truegreen.supervisor.watch import Watch
-from truegreen.work.agents.sealing import KEPT_FACT
+from truegreen.work.agents.sealing import kept_facts
 from truegreen.work.exits import STOP
 
 __all__ = ["Place", "Supervisor", "Watch"]
@@ -257,6 +257,6 @@ def start_of(prepared: Prepared) -> Start:
             FACT: msgspec.to_builtins(prepared.ground),
             **({FILES: digest_of(prepared.judge_files)} if prepared.judge_files else {}),
             **({UNSEEN: prepared.unseen} if prepared.unseen else {}),
-            **({KEPT_FACT: msgspec.to_builtins(prepared.kept)} if prepared.kept else {}),
+            **(kept_facts(prepared.kept) if prepared.kept else {}),
         },
     )

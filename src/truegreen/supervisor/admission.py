@@ -30,5 +30,5 @@ def check_gateway(contract: Contract, adapter: Adapter, environ: Mapping[str, st
     found = {api: upstream_of(APIS[api], environ) for api in adapter.apis}
     if not any(isinstance(each, Upstream) for each in found.values()):
         missing = "; or ".join(str(each) for each in found.values())
-        message = f"the gateway has no key for {adapter.name}: {missing}"
+        message = f"the gateway has no key of a model for {adapter.name!r} to think with: {missing}"
         raise InvalidInput(message, path="gateway")

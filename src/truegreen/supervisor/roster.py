@@ -27,6 +27,8 @@ from truegreen.work.workspace import top_of
 
 MOST_CHILDREN = 200
 """A stream may be hostile: so many of a run are written down, and no more."""
+MOST_NAMES = 20
+"""The same for the names that it gives itself."""
 GO_ON = "Go on with your work."
 _SESSION = "{session}"
 
@@ -61,14 +63,13 @@ def going_on(ledger: Ledger, dossier: Dossier, contract: Contract) -> Going | No
     if last is None or known is None or known.status not in _AT_REST:
         return None
     words = _heard_again(ledger, dossier, contract, last)
-    return None if words is None or obstacle(ledger, known.id) else _going(known, words)
+    crashed_red = last.verdict is Outcome.FAILED and known.status is AgentStatus.ERROR
+    if words is None or crashed_red or obstacle(ledger, known.id):
+        return None
+    return Going(known.id, known.session or "", said=words)
 
 
 _AT_REST = (AgentStatus.COMPLETED, AgentStatus.ERROR)
-
-
-def _going(agent: Agent, words: str) -> Going:
-    return Going(agent.id, agent.session or "", said=words)
 
 
 def _heard_again(ledger: Ledger, dossier: Dossier, contract: Contract, last: Run) -> str | None:
@@ -176,7 +177,7 @@ class Roll:
 
     def __init__(self, ledger: Ledger, ticket: Ticket, watch: Watch) -> None:
         self._ledger, self._ticket, self._watch = ledger, ticket, watch
-        self._session = ""
+        self._names: list[str] = []
         self._known: dict[tuple[str, str], Child] = {}
         self._full = False
 
@@ -184,7 +185,9 @@ class Roll:
         """Write down what is new; says why the run must end at once, if it must."""
         session = live.session or ""
         news = self._news(live)
-        if not news and session in ("", self._session):
+        if session in self._names or len(self._names) >= MOST_NAMES:
+            session = ""
+        if not news and not session:
             return None
         try:
             self._ledger.converse(self._ticket, session=session, children=news)
@@ -192,8 +195,9 @@ class Roll:
             return f"!{BARRED}{error}"
         except Unavailable:
             return None  # it is told at the next look
-        self._session = session or self._session
-        self._known.update({_name(child): child for child in news})
+        if session:
+            self._name(session)
+        self._known.update({_called(child): child for child in news})
         return None
 
     def close(self, live: Live) -> str | None:
@@ -206,8 +210,17 @@ class Roll:
         self.call(Live(children=over))
         return barred
 
+    def _name(self, session: str) -> None:
+        """A client has one name for a conversation; whatever it runs could write it another."""
+        if self._names:
+            first = self._names[0]
+            self._watch.warn(
+                f"its stream calls it {session} now; it stays {first} here, both are its"
+            )
+        self._names.append(session)
+
     def _news(self, live: Live) -> list[Child]:
-        news = {_name(c): c for c in live.children if self._known.get(_name(c)) != c}
+        news = {_called(c): c for c in live.children if self._known.get(_called(c)) != c}
         fresh = [name for name in news if name not in self._known]
         for name in fresh[max(0, MOST_CHILDREN - len(self._known)) :]:
             del news[name]
@@ -218,5 +231,5 @@ class Roll:
         return list(news.values())
 
 
-def _name(child: Child) -> tuple[str, str]:
+def _called(child: Child) -> tuple[str, str]:
     return child.kind, child.session

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from truegreen.contract import read_contract
-from truegreen.errors import NotFound, Refused
+from truegreen.errors import NotFound, Refused, Terminated
 from truegreen.facts import Actor, Exit, Finding, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
@@ -54,6 +54,8 @@ def look_again(
     dossier = ledger.dossier(task_id)
     if dossier.task.qa_of_key is not None:
         raise Refused(f"{task_id} is a QA review: what it says is its own; try it again with retry")
+    if dossier.task.sealed_at is not None:
+        raise Terminated(f"{task_id} is sealed for ever: nothing that its agent left runs again")
     run = latest(dossier)
     touched = touched_before(ledger, dossier)
     subject = subject_of(place, dossier, run)._replace(touched=touched)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.contract import Caps, Home
+from truegreen.doors import marks
 from truegreen.facts import SYSTEM, Usage
 from truegreen.model import Role
 from truegreen.supervisor.doorway import Doorway
@@ -25,7 +26,7 @@ from truegreen.supervisor.roster import Roll
 from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
 from truegreen.work.exits import BARRED
 from truegreen.work.gates.held_cases import data_paths
-from truegreen.work.jail import Profile, shielded
+from truegreen.work.jail import Placed, Profile, shielded
 from truegreen.work.process import Ended, Launch, Limits, run
 from truegreen.work.tree import Identity
 from truegreen.work.watch import HOLD
@@ -237,13 +238,15 @@ class Worker:
     def _profile(self) -> Profile:
         contract = self._prepared.contract
         home = self.files.private_home() if contract.home is Home.PRIVATE else ""
+        # A hook inside that has lost its run has nothing else to go by.
+        fenced = marks.make_folder(self._place.state_dir)
         return Profile(
             writable=contract.writable,
             hidden=(*self._place.hidden, *data_paths(contract.gates)),
             bound=(self.files.inside, *self._prepared.shown, *([home] if home else [])),
             network=contract.network,
             private_home=home,
-            placed=shielded(self._prepared.workspace.root),
+            placed=(*shielded(self._prepared.workspace.root), Placed(fenced, fenced)),
         )
 
 

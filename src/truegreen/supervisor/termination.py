@@ -14,19 +14,21 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.doors import marks
-from truegreen.facts import Actor
+from truegreen.facts import Actor, AgentKind
 from truegreen.record.ledger import Ledger, Termination
 from truegreen.record.ledger.fencing import Conversation, Held, Lost, Whom
 from truegreen.record.ledger.tripwires import Fenced
 from truegreen.supervisor.holder import host_name, process_of, read_holder
 from truegreen.supervisor.place import private_home_of
 from truegreen.supervisor.tripwire import note_fence
-from truegreen.work.agents.sealing import KEPT_FACT, Kept, seal
+from truegreen.work.agents.sealing import BEGAN_FACT, KEPT_FACT, Kept, Talk, seal
 from truegreen.work.silencing import Quarry, Silence, living, silence_runs
 
 ELSEWHERE_SECONDS = 2.0
 """How long supervisors on other machines are waited for; they look at the fence every 0.2 s."""
 _LOOK_SECONDS = 0.05
+_SKEW_SECONDS = 3600.0
+"""The clocks of a machine and of its record may differ."""
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +108,7 @@ def enforce(
 ) -> Aftermath:
     """Make it so outside of the record, in the order that leaves the least room."""
     troubles: list[str] = []
-    fenced_off = held()
+    fenced_off = [each for each in held() if each.was_live or _is_of_this_boot(each)]
     silence = silenced(fenced_off, names(), state_dir, troubles)
     sealed = _sealed(conversations(), state_dir, troubles)
     elsewhere = _waited_for(held, _live_elsewhere(fenced_off))
@@ -178,7 +180,13 @@ def _quarry(held: Held) -> Quarry:
     holder, process = read_holder(held.holder), process_of(held.process)
     held_by_nobody = not held.holder or (holder is not None and not holder.alive())
     over = not held.was_live or (process is None and held_by_nobody)
-    return Quarry(held.run, held.isolation, process, over or _is_gone(held))
+    return Quarry(held.run, held.isolation, process, _is_gone(held) or (over and not held.doubtful))
+
+
+def _is_of_this_boot(held: Held) -> bool:
+    """Nothing outlives the machine that it ran on."""
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return not held.ended_at or held.ended_at / 1e6 >= booted - _SKEW_SECONDS
 
 
 def _waited_for(held: Callable[[], list[Held]], others: list[Held]) -> tuple[Elsewhere, ...]:
@@ -202,13 +210,16 @@ def _sealed(
     conversations: list[Conversation], state_dir: str, troubles: list[str]
 ) -> tuple[str, ...]:
     """Put the conversations of the terminated where their client does not find them."""
-    wanted: dict[Kept, list[tuple[str, str]]] = {}
+    wanted: dict[Kept, list[Talk]] = {}
     for each in conversations:
         if KEPT_FACT not in each.facts:
             continue
         kept = msgspec.convert(each.facts[KEPT_FACT], Kept)
         kept = kept.within(private_home_of(state_dir, each.run))
-        wanted.setdefault(kept, []).append((each.kind, each.session))
+        further = each.kind is AgentKind.CONVERSATION
+        kind = AgentKind.AGENT if further else each.kind
+        began = float(each.began.get(BEGAN_FACT) or 0)
+        wanted.setdefault(kept, []).append(Talk(kind, each.session, began, further))
     paths: list[str] = []
     for kept, sessions in wanted.items():
         done = seal(kept, sessions)
@@ -218,10 +229,11 @@ def _sealed(
 
 
 def _answer(done: Termination, after: Aftermath, lost: Lost) -> Ended:
+    met = after.silence.killed or after.silence.survivors
     return Ended(
         task=done.task,
         agents=done.agents,
-        outcome=done.outcome,
+        outcome="interrupted" if met else done.outcome,
         prior_status=done.prior_status,
         already_terminated=done.already_terminated,
         fence=done.fence,
@@ -229,11 +241,15 @@ def _answer(done: Termination, after: Aftermath, lost: Lost) -> Ended:
         tasks=done.tasks,
         killed=tuple(each.pid for each in after.silence.killed),
         survivors=tuple(each.pid for each in after.silence.survivors),
-        unconfirmed=after.silence.unconfirmed,
+        unconfirmed=(*after.silence.unconfirmed, *done.inside),
         elsewhere=after.elsewhere,
         sealed=after.sealed,
-        troubles=after.troubles,
+        troubles=(*after.troubles, *(_living_inside(run) for run in done.inside)),
         retired=done.retired,
         lost=lost,
-        complete=after.complete,
+        complete=after.complete and not done.inside,
     )
+
+
+def _living_inside(run: str) -> str:
+    return f"it lives inside {run}, which goes on: hooks deny it; to kill it, terminate {run}"

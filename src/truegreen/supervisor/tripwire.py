@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -102,7 +103,8 @@ def _collect(ledger: Ledger, folder: str) -> Collected:
             aside += 1
             _set_aside(folder, path)
     for run, words in heard.items():
-        ledger.trip(run, kind="hook", detail=_told([word for _, word in words]))
+        detail = _told([word for _, word in words])
+        ledger.trip(run, kind="hook", detail=detail, times=len(words))
         for path, _ in words:
             os.unlink(path)
     return Collected(tuple(heard), aside)
@@ -142,8 +144,19 @@ def _run_of(ledger: Ledger, names: Iterable[str]) -> str:
 def _told(words: list[Word]) -> str:
     last = words[-1]
     times = f"{len(words)} times, at last " if len(words) > 1 else ""
-    payload = f": {plain(last.payload)}" if last.payload else ""
-    return f"{times}{plain(last.client)} {plain(last.event)} of {plain(last.session)}{payload}"
+    tool, command = (_said(last.payload, name) for name in ("tool_name", "command"))
+    wanted = ": ".join(part for part in (tool, command) if part)
+    what = f"{plain(last.client)} {plain(last.event)}{f' ({wanted})' if wanted else ''}"
+    return f"{times}{what} of {plain(last.session)}"
+
+
+def _said(payload: str, name: str) -> str:
+    """A text of a payload that may be cut off anywhere, for a person's eyes."""
+    found = re.search(rf'"{name}"\s*:\s*("(?:[^"\\]|\\.)*")', payload)
+    try:
+        return plain(msgspec.json.decode(found[1], type=str)) if found else ""
+    except msgspec.MsgspecError:
+        return ""
 
 
 def _set_aside(folder: str, path: str) -> None:

@@ -89,7 +89,8 @@ def _limit(spec: Spec) -> None:
     if spec.mark:
         _, hard = resource.getrlimit(RTTIME)
         if hard == resource.RLIM_INFINITY or hard >= spec.mark:
-            resource.setrlimit(RTTIME, (spec.mark, hard))
+            # Both: what is only soft, anybody puts back.
+            resource.setrlimit(RTTIME, (spec.mark, spec.mark))
 
 
 def _fence(spec: Spec) -> None:

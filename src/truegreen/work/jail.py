@@ -22,10 +22,12 @@ from truegreen.work import become
 PROBE_SECONDS = 10
 _SHOWN = 400
 
-# Root inside would otherwise lift the masks, read the disk behind them, or reach into the guard.
+# Root inside would otherwise lift the masks, read the disk behind them, reach into the guard, or
+# shake off the mark of its run.
 ROOT_LOSES = (
     *("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_BOOT"),
     *("CAP_MKNOD", "CAP_DAC_READ_SEARCH", "CAP_BPF", "CAP_PERFMON", "CAP_SYS_TIME"),
+    "CAP_SYS_RESOURCE",
 )
 DEVICES = ("shm", "dri", "kvm", "fuse", "nvidia0", "nvidiactl", "nvidia-uvm", "kfd", "mqueue")
 """What root gets of /dev beyond the harmless: never a disk."""

@@ -7,7 +7,7 @@ carries a run's mark or descends from a known process.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import msgspec
 from truegreen.work.shim import MARK, Entry, all_dead, beneath, entry_of, read_all, silence, table
 
 VARIABLE = "TRUEGREEN_RUN"
+_REALTIME = b"Max realtime timeout"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _boot = ""
 
@@ -117,10 +118,11 @@ def _carries(pid: int, word: bytes, number: bytes) -> bool:
         return False  # gone, or of another user: not one that we started
 
 
-def own_tag(runs: Mapping[str, Identity | None]) -> str:
+def own_tag(runs: Mapping[str, Identity | None], keepers: Iterable[Identity | None] = ()) -> str:
     """Which of these runs this process belongs to, by its limits or its parents; empty for none.
 
-    An agent can drop its environment. At isolation `none` it can drop its parents too.
+    An agent can drop its environment. At isolation `none` it can drop its parents too. Its mark it
+    can only make smaller: a limit that its keepers, the supervisors, don't have came with a run.
     """
     try:
         limits = read_all("/proc/self/limits")
@@ -131,7 +133,23 @@ def own_tag(runs: Mapping[str, Identity | None]) -> str:
         descends = root is not None and root.pid in line and root.alive()
         if descends or str(mark_of(tag)).encode() in limits:
             return tag
-    return ""
+    mine = _hard_limit(limits)
+    if not mine.isdigit() or mine in {_limit_of(each) for each in keepers if each}:
+        return ""
+    return next(iter(runs), "")
+
+
+def _hard_limit(limits: bytes) -> bytes:
+    line = next((each for each in limits.splitlines() if each.startswith(_REALTIME)), b"")
+    words = line.removeprefix(_REALTIME).split()
+    return words[1] if len(words) > 1 else b""
+
+
+def _limit_of(process: Identity) -> bytes:
+    try:
+        return _hard_limit(read_all(f"/proc/{process.pid}/limits")) if process.alive() else b""
+    except OSError:
+        return b""
 
 
 def family(tag: str, identity: Identity | None) -> list[Entry]:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from truegreen.faces.cli.faults import guarded
+from truegreen.faces.cli.frame import Frame
 from truegreen.model import TaskStatus
 
 READERS = [["list"], ["show", "tsk_0"], ["events"], ["token", "list"]]
@@ -228,3 +230,50 @@ def test_nothing_is_left_beside_the_store_by_readers(tg: Run, furnished: Furnish
     for words in (["list"], ["show", furnished.tasks[TaskStatus.FAILED]], ["events"], ["doctor"]):
         assert tg(*words).status == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def broken_off(words: list[str], far: str, capsys: pytest.CaptureFixture[str]) -> Answer:
+    def act() -> int:
+        raise KeyboardInterrupt(*([far] if far else []))
+
+    status = guarded(Frame(words), act)
+    said = capsys.readouterr()
+    return Answer(status, said.out, said.err)
+
+
+def test_a_program_gets_a_document_also_when_it_is_interrupted(
+    capsys: pytest.CaptureFixture[str],
+):
+    program = broken_off(["list", "--json"], "", capsys)
+    assert (program.status, program.error("interrupted")["message"]) == (130, "interrupted")
+    far = "broken off with 2 tasks ended; the same command goes on"
+    assert broken_off(["terminate", "--json"], far, capsys).error("interrupted")["message"] == far
+    assert broken_off(["terminate"], far, capsys) == (130, "", f"truegreen: {far}\n")
+    assert broken_off(["list"], "", capsys) == (130, "", ""), "people know what they did"
+    followed = broken_off(["events", "--follow", "--json"], "", capsys)
+    assert followed == (130, "", ""), "that is how it ends"
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (["send", "agt_zzz", "x"], "truegreen agents"),
+        (["resolve", "inb_zzz", "--outcome", "x"], "truegreen inbox"),
+        (["show", "tsk_zzz"], "truegreen list"),
+    ],
+)
+def test_what_is_not_found_leads_to_where_such_things_are_listed(
+    words: list[str], step: str, tg: Run, furnished: Furnished
+):
+    assert tg(*words).err.endswith(f"next: {step}\n")
+
+
+def test_an_agent_is_called_an_agent(tg: Run, furnished: Furnished):
+    assert "not the id of an agent" in tg("list", "--agent", "a/b").err
+
+
+def test_an_event_that_a_client_does_not_have_is_refused_by_hand(tg: Run):
+    body = tg("hook", "PreTolUse", "--json").error("invalid_input")
+    assert "PreToolUse" in body["allowed"]
+    answer = tg("hook", "PreTolUse")
+    assert (answer.status, "PreToolUse" in answer.err) == (2, True)

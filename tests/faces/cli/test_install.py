@@ -90,6 +90,7 @@ def test_hooks_that_do_not_fire_exit_3_with_what_the_client_says(tg: Run, settin
     settings.write_text('{"model": 5}')
     answer = tg("install", "claude-code", "--yes")
     assert answer.status == 3
+    assert '"SessionStart"' in answer.out.partition("our hooks are in")[0]
     assert "they do not fire" in answer.out
     assert "(model): Expected string" in answer.out
     assert "truegreen doctor --hooks" in answer.out
@@ -113,6 +114,7 @@ def test_nothing_is_written_without_a_yes(tg: Run, settings: Path):
     answer = tg("install", "claude-code")
     assert answer.status == 2
     assert "truegreen install claude-code --yes" in answer.err
+    assert answer.out.startswith("--- /dev/null\n+++ "), "the diff comes first here, too"
     assert tg("install", "claude-code", "--json").error("usage")
     assert tg("install", "claude-code", "--dry-run").out.startswith("--- /dev/null\n+++ ")
     assert os.listdir(settings.parent) == []
@@ -138,7 +140,8 @@ def test_on_a_terminal_the_diff_comes_first_and_then_the_question(
     assert b'+    "SessionStart"' in done.stdout
     assert b"Write " in done.stderr
     assert settings.exists() is (typed == "y")
-    assert (done.returncode == 0) is (typed == "y")
+    assert done.returncode == (0 if typed == "y" else 2)
+    assert (b"truegreen: nothing was written" in done.stderr) is (typed == "n")
 
 
 @pytest.mark.usefixtures("no_client")
@@ -202,7 +205,7 @@ def test_managed_settings_say_who_must_be_able_to_look(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     errand = installing._Errand(Frame(["--json"]), "claude-code", Scope.MANAGED)
     errand.do(yes=True, dry_run=False, verify=False)
-    assert "who can't read that is refused" in capsys.readouterr().out
+    assert "Open it to all users: chmod a+rx" in capsys.readouterr().out
     managed = tmp_path / "etc" / "managed-settings.json"
     assert managed.stat().st_mode & 0o777 == 0o644
 

@@ -359,3 +359,12 @@ def test_both_lines_of_a_task_stand_in_one_column_however_long_its_status_is(
 ):
     run, task = tg("show", asked(ledger)).out.splitlines()[:2]
     assert run.index("attempt 1") == task.index("paused at a checkpoint")
+
+
+def test_an_item_that_is_resolved_says_so_also_by_its_beginning(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    item = ledger.inbox()[0].item.id
+    ledger.close()
+    assert tg("resolve", item[:-1], "--outcome", "it was me").status == 0
+    again = tg("resolve", item[:-1], "--outcome", "it was me", "--json").error("stale")
+    assert "resolved already: it was me" in again["message"]

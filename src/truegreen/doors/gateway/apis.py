@@ -18,6 +18,7 @@ from truegreen.doors.gateway.wire import Headers, Request
 from truegreen.work.gates.probe import Target, target_of
 
 ANTHROPIC, OPENAI, GEMINI = "anthropic", "openai", "gemini"
+REDACTED = "[redacted]"
 _KEY_HEADERS = ("x-api-key", "authorization", "x-goog-api-key")
 _HELD_BACK = frozenset(
     {
@@ -42,6 +43,7 @@ _KINDS = {
     404: ("not_found_error", "NOT_FOUND"),
     405: ("invalid_request_error", "INVALID_ARGUMENT"),
     413: ("request_too_large", "INVALID_ARGUMENT"),
+    415: ("invalid_request_error", "INVALID_ARGUMENT"),
     502: ("api_error", "UNAVAILABLE"),
     503: ("overloaded_error", "UNAVAILABLE"),
 }
@@ -195,9 +197,10 @@ def refusal(api: Api | None, status: int, code: str, message: str) -> bytes:
     return msgspec.json.encode(shape(status, code, message))
 
 
-def passed_on(headers: Mapping[str, str]) -> Headers:
-    """What a client is told of the head of a provider's answer."""
-    return [(name, value) for name, value in headers.items() if name.lower() not in _KEPT_HERE]
+def passed_on(headers: Mapping[str, str], key: str) -> Headers:
+    """What a client is told of the head of a provider's answer; never the real key."""
+    kept = [(name, value) for name, value in headers.items() if name.lower() not in _KEPT_HERE]
+    return [(name.replace(key, REDACTED), value.replace(key, REDACTED)) for name, value in kept]
 
 
 def upstreams_of(environ: Mapping[str, str]) -> dict[str, Upstream]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from truegreen.doors.gateway.apis import Api, Route, Upstream, passed_on, refusal
+from truegreen.doors.gateway.apis import REDACTED, Api, Route, Upstream, passed_on, refusal
 from truegreen.doors.gateway.meter import Meter
 from truegreen.doors.gateway.metering import Counted, Gauge
 from truegreen.doors.gateway.wire import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _OK = 200
+_CHAT, _RESPONSES = "/v1/chat/completions", ("/v1/responses", "/v1/responses/compact")
 _REDIRECTS = range(300, 400)
 _ERROR_BYTES = 1024 * 1024
 _DRAIN_SECONDS = 60.0
@@ -47,6 +48,7 @@ class Exchange:
         self._client, self._line, self._meter = client, line, meter
         self._cut = threading.Event()
         self._far: socket.socket | None = None
+        self._count: _Count | None = None
 
     def cut(self) -> None:
         """Nothing more goes to the client, and the provider is hung up on."""
@@ -54,14 +56,18 @@ class Exchange:
         hang_up(self._line)
         if self._far is not None:
             hang_up(self._far)
+        elif self._count is not None:
+            self._count.settle()  # who is asked answers, whether anybody listens or not
 
     def forward(self, asked: Asked) -> bool:
         """Pass a request on, and its answer back; says whether the connection can be used again."""
         import httpx2  # noqa: PLC0415 - it takes a while to load, and few runs have a gateway
 
         outgoing = _Outgoing(asked.request, self._line)
+        count = _Count(self._meter if asked.route.asks else None, asked.route, outgoing)
         try:
             content, sieve = outgoing.content(asked.route)
+            self._count = count
             with self._client.stream(
                 asked.request.method,
                 asked.upstream.url(asked.request.path, asked.query),
@@ -69,16 +75,21 @@ class Exchange:
                 content=content,
             ) as response:
                 self._far = response.extensions["network_stream"].get_extra_info("socket")
-                return self._answered(asked, outgoing, response, sieve)
+                return self._answered(asked, count, response, sieve)
+        except _Unwelcome as error:
+            return self._refused(asked, 400, error.code, str(error))
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            count.settle()
             if self._cut.is_set():
                 return False
             why = f"the provider can't be reached ({str(error) or type(error).__name__})"
             return self._refused(asked, 502, "upstream_unreachable", why)
 
     def _answered(
-        self, asked: Asked, outgoing: _Outgoing, response: httpx2.Response, sieve: Sieve | None
+        self, asked: Asked, count: _Count, response: httpx2.Response, sieve: Sieve | None
     ) -> bool:
+        if response.status_code != _OK:
+            count.forget()
         if response.status_code in _REDIRECTS:
             return self._refused(asked, 502, "upstream_redirects", "the provider sent a redirect")
         if response.status_code != _OK:
@@ -86,20 +97,22 @@ class Exchange:
         told = response.headers
         streamed = "text/event-stream" in told.get("content-type", "")
         coding = told.get("content-encoding", "")
-        gauge = Gauge(asked.route.api.tally(), streamed=streamed, coding=coding)
-        count = _Count(self._meter if asked.route.asks else None, gauge, outgoing)
+        count.listen(Gauge(asked.route.api.tally(), streamed=streamed, coding=coding))
+        shown = passed_on(told, asked.upstream.key)
         try:
-            return self._copied(response, count, sieve if streamed else None)
+            return self._copied(response, shown, count, sieve if streamed else None)
         finally:
             count.settle()
 
-    def _copied(self, response: httpx2.Response, count: _Count, sieve: Sieve | None) -> bool:
+    def _copied(
+        self, response: httpx2.Response, headers: Headers, count: _Count, sieve: Sieve | None
+    ) -> bool:
         """Pass all of it on as it comes; says whether the client heard it to the end."""
         import httpx2  # noqa: PLC0415 - see above
 
         sized = "" if sieve else response.headers.get("content-length", "")
         extra = ("content-length", sized) if sized else ("transfer-encoding", "chunked")
-        hears = self._says(head(response.status_code, [*passed_on(response.headers), extra]))
+        hears = self._says(head(response.status_code, [*headers, extra]))
         patience = 0.0
         try:
             for data in response.iter_raw():
@@ -120,13 +133,14 @@ class Exchange:
 
     def _failed(self, asked: Asked, response: httpx2.Response) -> bool:
         """An answer that is no success: in one piece, and never with the real key in it."""
-        body = bytearray()
+        key, body = asked.upstream.key, bytearray()
         for data in response.iter_bytes():
             body += data
             if len(body) > _ERROR_BYTES:
                 break
-        shown = bytes(body[:_ERROR_BYTES]).replace(asked.upstream.key.encode(), b"[redacted]")
-        kept = [(n, v) for n, v in passed_on(response.headers) if n.lower() != "content-encoding"]
+        shown = bytes(body[:_ERROR_BYTES]).replace(key.encode(), REDACTED.encode())
+        passed = passed_on(response.headers, key)
+        kept = [pair for pair in passed if pair[0].lower() != "content-encoding"]
         told = head(response.status_code, [*kept, ("content-length", str(len(shown)))])
         return self._says(told + shown) and len(body) <= _ERROR_BYTES
 
@@ -150,31 +164,59 @@ class Asked(NamedTuple):
     upstream: Upstream
 
 
-class _Count:
-    """What an answer uses: in the meter before its end is passed on, so that nobody is faster."""
+class _Unwelcome(Exception):
+    """A request that asks for what nobody could count."""
 
-    def __init__(self, meter: Meter | None, gauge: Gauge, outgoing: _Outgoing) -> None:
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class _Count:
+    """What an answer uses: in the meter before its end is passed on, so that nobody is faster.
+
+    A request that has gone out whole counts, whether its answer is heard or not.
+    """
+
+    def __init__(self, meter: Meter | None, route: Route, outgoing: _Outgoing) -> None:
         """Without a meter it costs nothing."""
-        self._meter, self._gauge, self._outgoing = meter, gauge, outgoing
+        self._meter, self._outgoing = meter, outgoing
+        self._gauge = Gauge(route.api.tally(), streamed=False, coding="")
         self._known: Counted | None = None
         self._fed = 0
+        self._heard = False
+        self._lock = threading.RLock()
+
+    def listen(self, gauge: Gauge) -> None:
+        """An answer begins."""
+        with self._lock:
+            self._gauge, self._heard = gauge, True
+
+    def forget(self) -> None:
+        """The provider did not do it."""
+        with self._lock:
+            if self._meter is not None and self._known is not None:
+                self._meter.drop(self._known)
+            self._meter = None
 
     def feed(self, data: bytes, sized: str) -> None:
         """The next bytes of the answer; `sized` is how many there are, if that was said."""
-        if self._meter is None:
-            return
-        self._gauge.feed(data)
-        self._fed += len(data)
-        if sized and self._fed >= int(sized):
-            self.settle()
-        elif self._gauge.is_told:
-            self._write_down(self._meter)
+        with self._lock:
+            if self._meter is None:
+                return
+            self._gauge.feed(data)
+            self._fed += len(data)
+            if sized and self._fed >= int(sized):
+                self.settle()
+            elif self._gauge.is_told:
+                self._write_down(self._meter)
 
     def settle(self) -> None:
         """Nothing more comes: what is known by now is all."""
-        if self._meter is not None:
-            self._gauge.end()
-            self._write_down(self._meter)
+        with self._lock:
+            if self._meter is not None and (self._heard or self._outgoing.is_out):
+                self._gauge.end()
+                self._write_down(self._meter)
 
     def _write_down(self, meter: Meter) -> None:
         counted = self._gauge.counted(self._outgoing.size)
@@ -208,6 +250,8 @@ class _Outgoing:
         found = _IN_PATH.search(request.path)
         self.model = found[1] if found else ""
         self._instead: bytes | None = None
+        self.is_out = False
+        """Whether all of it has gone to the provider."""
 
     @property
     def size(self) -> int:
@@ -216,16 +260,20 @@ class _Outgoing:
 
     def content(self, route: Route) -> tuple[Iterable[bytes] | bytes | None, Sieve | None]:
         """The body as it comes in; a chat that is streamed is made to say what it used."""
-        body = self._request.body
+        body, path = self._request.body, self._request.path
         if body.length == 0:
             return None, None
         if body.wanted:
             self._line.sendall(CONTINUE)
-        if not (route.asks and self._request.path == "/v1/chat/completions"):
-            return self._passing(), None
+        if not route.asks or path not in (_CHAT, *_RESPONSES):
+            return self._sending(self._passing()), None
         whole = b"".join(self._passing())
+        if path in _RESPONSES:
+            self._instead = in_front(whole)
+            return self._sending([self._instead]), None
         self._instead = with_usage(whole)
-        return (self._instead, Sieve()) if self._instead else (whole, None)
+        sieve = Sieve() if self._instead else None
+        return self._sending([self._instead or whole]), sieve
 
     def headers(self, upstream: Upstream) -> Headers:
         """The head that goes with it."""
@@ -235,12 +283,29 @@ class _Outgoing:
         rest = [pair for pair in headers if pair[0] != "content-length"]
         return [*rest, ("content-length", str(len(self._instead)))]
 
+    def _sending(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """Whoever asks for a part has sent the one before it."""
+        yield from parts
+        self.is_out = True
+
     def _passing(self) -> Iterator[bytes]:
         for part in self._request.body:
             if not self.model and self._request.body.taken <= _SNIFFED:
                 found = _MODEL.search(part)
                 self.model = found[1].decode("utf-8", "replace") if found else ""
             yield part
+
+
+def in_front(body: bytes) -> bytes:
+    """A request for a response, each key once; one that is to be worked on later is refused."""
+    try:
+        asked = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _Unwelcome("malformed", "a request for a response is an object of JSON") from None
+    if bytes(asked.get("background", b"null")).strip() not in (b"null", b"false"):
+        why = "background: nobody could count a response that is made later; ask without it"
+        raise _Unwelcome("background", why)
+    return msgspec.json.encode(asked)
 
 
 def with_usage(body: bytes) -> bytes | None:

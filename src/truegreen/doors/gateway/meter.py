@@ -34,6 +34,11 @@ class Meter:
                 self._enter(instead, -1)
             self._enter(counted, 1)
 
+    def drop(self, counted: Counted) -> None:
+        """It was none after all."""
+        with self._lock:
+            self._enter(counted, -1)
+
     def _enter(self, counted: Counted, times: int) -> None:
         known = counted.model in self._models or len(self._models) < _MODELS
         name = counted.model if known else _OTHERS

@@ -94,6 +94,14 @@ class Session:
             self._lock.wait_for(lambda: not self._under_way, timeout=_SETTLE_SECONDS)
 
 
+def _check_plain(request: Request, route: Route) -> None:
+    """What is counted has to be readable: nobody knows what a packed request asks for."""
+    coding = request.header("content-encoding").strip().lower()
+    if route.asks and coding not in ("", "identity"):
+        why = f"this gateway takes no request with content-encoding {coding}: send it unpacked"
+        raise _No(415, "packed", why)
+
+
 _DEAD = "terminated: the run that this key belongs to is over, and never thinks again"
 
 
@@ -251,6 +259,7 @@ class Gateway:
         key, query = key_of(request)
         try:
             session = self._admitted(key, request)
+            _check_plain(request, route)
             self._check_caps(session, route)
             upstream = self._upstream(route)
             return self._forwarded(line, session, Asked(request, query, route, upstream))

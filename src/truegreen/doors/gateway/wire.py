@@ -28,6 +28,7 @@ _REASONS = {
     405: "Method Not Allowed",
     411: "Length Required",
     413: "Content Too Large",
+    415: "Unsupported Media Type",
     421: "Misdirected Request",
     502: "Bad Gateway",
     503: "Service Unavailable",

@@ -17,6 +17,7 @@ from truegreen.errors import InvalidInput, Refused
 from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.frame import Frame, Word, command, family
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
+from truegreen.faces.cli.portrait import calloff, show_agent, whole_agent
 from truegreen.faces.documents import Document, agent_document
 from truegreen.faces.times import instant, local
 from truegreen.facts import AgentKind, WakeCause
@@ -130,10 +131,12 @@ def _look(status: AgentStatus) -> Look:
 
 agents = family(
     "agents",
-    "List the agents that are known, newest first; `adapters` lists the clients found here.",
-    [adapters],
+    "List the agents that are known, newest first; `show` tells all about one.",
+    [show_agent, calloff, adapters],
     "truegreen agents                    conversations that outlive their runs",
     "truegreen agents --status completed",
+    "truegreen agents show agt_0c3k9     its work, messages and wake-ups",
+    "truegreen agents calloff agt_0c3k9 --reason 'it is dealt with'",
     "truegreen agents adapters           which agent clients are installed here",
 )
 agents.invoke_without_command = True
@@ -173,7 +176,7 @@ def send(frame: Frame, agent: str, text: str, key: str | None, *, wake: bool) ->
     if not body.strip():
         raise InvalidInput("there is nothing to send: the message is empty")
     with frame.acting() as (ledger, me):
-        agent_id = ledger.find("agt", agent)
+        agent_id = whole_agent(ledger, agent)
         sent = ledger.send(agent_id, body, actor=me, key=key, wake=wake)
     document = _message_document(sent, agent_id, woken=wake)
     frame.give(document, lambda paper: _draw_sent(paper, document))
@@ -182,6 +185,8 @@ def send(frame: Frame, agent: str, text: str, key: str | None, *, wake: bool) ->
 
 def _standard_input() -> str:
     data = sys.stdin.buffer.read(BODY_LIMIT + 1)
+    if len(data) > BODY_LIMIT:
+        raise InvalidInput(f"the message has more than {BODY_LIMIT} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -222,7 +227,9 @@ def _draw_sent(paper: Paper, document: Document) -> None:
     "truegreen resume agt_0c3k9 --at 2026-03-01T06:00:00+01:00",
 )
 @click.argument("agent")
-@click.option("--message", default="", metavar="TEXT", help="What it is told; unread messages too.")
+@click.option(
+    "--message", default="", metavar="TEXT", help="What it is told; - reads standard input."
+)
 @click.option("--in", "within", metavar="TIME", help="Later, by the scheduler: 90s, 15m, 2h.")
 @click.option("--at", metavar="WHEN", help="Later, by the scheduler: 2026-03-01T06:00, here.")
 @click.option("--no-wait", is_flag=True, help="Carry it out in the background; says its task.")
@@ -240,8 +247,9 @@ def resume(
 
     config = frame.load()
     seconds = _later(within, at)
+    message = _standard_input() if message == "-" else message
     with frame.acting() as (ledger, me):
-        agent_id = ledger.find("agt", agent)
+        agent_id = whole_agent(ledger, agent)
         wakeable(ledger.agent(agent_id))
         wrong = obstacle(ledger, agent_id)
         if wrong:

@@ -31,7 +31,10 @@ GROUPS = {
             "a task's signed receipt; verify checks one with public keys alone",
         ),
         "audit": ("audit", "what agents claimed against what was found; --html writes a page"),
-        "agents": ("agents", "the agents that are known; agents adapters: the clients found here"),
+        "agents": (
+            "agents",
+            "the agents that are known; agents show: one with its post",
+        ),
     },
     "Recover": {
         "send": ("agents", "leave a message for an agent; --wake wakes it to read it"),

@@ -9,7 +9,7 @@ import click
 
 from truegreen.doors import hook as own
 from truegreen.doors.guard import OPERATIONS, credential, guard
-from truegreen.errors import raised
+from truegreen.errors import InvalidInput, raised
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.work.agents.hooks import EVENTS
 
@@ -68,6 +68,9 @@ def hook_command(frame: Frame, event: str, client: str) -> int:
 
     Exit status: 0 go on, 2 no. `truegreen install` puts a faster way to call it into a client.
     """
+    known = EVENTS[client]
+    if event not in (*known, *own.DECIDING, *own.AFTERWARDS, *own.NOTIFYING):
+        raise InvalidInput(f"{client} has no event {event!r}: {', '.join(known)}", allowed=known)
     own.main([client, event, frame.load().state_dir])
     return 0
 

@@ -243,7 +243,8 @@ def hook_lines(facts: dict[str, Any]) -> list[str]:
         lines.append(f"hooks     {facts['hooks']}: what the agent did was not watched")
     told = facts.get("commands")
     if told:
-        lines.append(f"commands  {told['count']} run, {told['failed']} failed")
+        counts = f"{told['count']} run, {told['failed']} failed"
+        lines.append(f"commands  {counts} (told by the client's hooks, proven by nothing)")
         failed = [each for each in told["last"] if each["code"]]
         lines += [f"          exit {each['code']}  {each['command']}" for each in failed[-5:]]
     return lines

@@ -143,8 +143,8 @@ class _Errand:
             yield plan.found.note
         if self.scope is Scope.MANAGED:
             yield (
-                f"every session on this machine will look into {self.state_dir}: who can't read"
-                " that is refused"
+                f"every session on this machine will look into {self.state_dir}/fenced: who may not"
+                " is refused. Open it to all users: chmod a+rx, and a+x on the folders above it"
             )
 
     def _document(self, plan: Plan, notes: list[str], *, dry_run: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,13 @@ def write_json(document: object) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
+
+
+def mute_errors() -> None:
+    """Nobody reads standard error any more: whatever else is said there goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stderr.fileno())
+    os.close(nowhere)
 
 
 def flush() -> None:

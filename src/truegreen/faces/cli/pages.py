@@ -8,7 +8,7 @@ from truegreen.faces.axes import cell_look, run_look, task_look
 from truegreen.faces.cli.paper import Cell as CellText
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.documents import totals
-from truegreen.model import CELLS, PALETTE, Cell
+from truegreen.model import CELLS, PALETTE, Cell, TaskStatus
 from truegreen.record.ledger import Page
 from truegreen.record.ledger.reads import Count, Verdicted
 from truegreen.record.rows import Task
@@ -93,4 +93,6 @@ def _aside(task: Task) -> Ink:
 def _why(task: Task, verdicts: dict[int, Verdicted]) -> str:
     said = verdicts.get(task.key)
     words = [said.level or "", said.reason] if said and said.reason else []
-    return " · ".join(word for word in words if word) or PALETTE[task.status].meaning
+    words = [word for word in words if word] or [PALETTE[task.status].meaning]
+    is_sealed = task.sealed_at is not None and task.status is not TaskStatus.TERMINATED
+    return " · ".join(["sealed", *words] if is_sealed else words)

@@ -137,14 +137,14 @@ class Paper:
 
     def _stacked(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:
         """Where no table fits: every cell on a line of its own."""
+        labels = [column.head.lower().split(",")[0] for column in columns]
+        room = max(8, *map(len, labels))
         for row in rows:
-            for n, column in enumerate(columns):
+            for n in range(len(columns)):
                 cells = [line[n] for line in row if line]
                 words = [ink for cell in cells for ink in (*_parts(cell), "  ")]
                 if _plain(words).strip():
-                    self.say(
-                        " " * indent, Ink(f"{column.head.lower().split(',')[0]:<8} ", "dim"), *words
-                    )
+                    self.say(" " * indent, Ink(f"{labels[n]:<{room}} ", "dim"), *words)
             self.say()
 
     def _fitted(self, columns: Sequence[Column], rows: Iterable[Row], indent: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter
 
 import click
@@ -17,8 +18,10 @@ from truegreen.faces.axes import axes
 from truegreen.faces.clean import clean
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import INTERRUPTED, OK
+from truegreen.faces.cli.output import mute_errors
 from truegreen.faces.cli.signals import interruptible
 from truegreen.faces.documents import Document, brief_document
+from truegreen.faces.times import local
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.scheduler import Audience, Carried, Scheduler
@@ -61,6 +64,8 @@ def scheduler(frame: Frame, seats: int, *, once: bool) -> int:
                 made.run()
         made.close()
         document = told.summary()
+        if once:
+            document |= told.left()
     frame.give(document, lambda paper: paper.say(_words(document)))
     return INTERRUPTED if once and made.stopping else OK
 
@@ -84,9 +89,14 @@ class Told(Audience):
         """One line."""
         if self._quiet:
             return
+        line = f"{time.strftime('%H:%M:%S')}  {clean(words)}\n"
         with self._lock:
-            sys.stderr.write(f"{clean(words)}\n")
-            sys.stderr.flush()
+            try:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+            except OSError:  # nobody reads it any more: the work goes on
+                self._quiet = True
+                mute_errors()
 
     def watch(self, task: str) -> Watch:
         """Who says what happens to one task."""
@@ -110,6 +120,16 @@ class Told(Audience):
         if len(kept) < _SHOWN:
             kept.append(document)
 
+    def left(self) -> Document:
+        """What could not start at this look, and why."""
+        held = self._ledger.held_back()
+        if held.later:
+            self.said(f"{held.later} held back, the first until {local(held.first_at)}")
+        if held.needing:
+            self.said(f"{held.needing} wait for tasks that have not succeeded")
+        counts = {"not_before": held.later, "depends_on": held.needing}
+        return {"held_back": counts, "frozen": self._ledger.frozen() is not None}
+
     def summary(self) -> Document:
         """What was carried out, and what was not."""
         return {"counts": dict(self._counts), "tasks": self._tasks, "refused": self._refused}
@@ -123,7 +143,8 @@ class _Lines(Watch):
 
     def attempt(self, task: Task, contract: Contract) -> None:
         """Another attempt begins."""
-        self._told.said(f"{task.id}  starts  {contract.title}")
+        number = f"attempt {task.attempts + 1} of {task.attempts_max}"
+        self._told.said(f"{task.id}  starts {number}  {contract.title}")
 
     def warn(self, words: str) -> None:
         """Something may not be as it was meant."""

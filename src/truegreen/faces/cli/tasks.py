@@ -11,7 +11,7 @@ from truegreen.faces.cli.frame import Frame, Word, command
 from truegreen.faces.documents import page_document, task_document
 from truegreen.model import Cell, ExitReason, TaskStatus
 from truegreen.record.ledger import Filter
-from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
+from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE, Verdicted
 from truegreen.record.ledger.wakes import Freeze
 
 SHOWN_EVENTS = 200
@@ -79,16 +79,22 @@ def list_tasks(
         page = ledger.page(where, limit=limit, after=after)
         verdicts = ledger.verdicts(page.tasks)
         counts, freeze = ledger.counts(), ledger.frozen()
+        needs = ledger.needs(page.tasks)
     if frame.json:
         frozen = _frozen(freeze)[0] if freeze else None
-        frame.give({**page_document(page, verdicts, counts), "frozen": frozen})
+        document = page_document(page, verdicts, counts)
+        for task, each in zip(page.tasks, document["tasks"], strict=True):
+            each["waits_for"] = [need._asdict() for need in needs.get(task.key, ())]
+        frame.give({**document, "frozen": frozen})
         return
+    from truegreen.faces.axes import waiting_words  # noqa: PLC0415 - as below
     from truegreen.faces.cli.pages import draw_page  # noqa: PLC0415 - JSON needs no drawing
 
     paper = frame.paper()
     if freeze:
         paper.say(_frozen(freeze)[1])
-    draw_page(paper, page, verdicts, counts, _again(frame, where, limit))
+    waiting = {key: Verdicted(None, waiting_words(each)) for key, each in needs.items()}
+    draw_page(paper, page, verdicts | waiting, counts, _again(frame, where, limit))
 
 
 def _frozen(freeze: Freeze) -> tuple[dict[str, Any] | None, str]:

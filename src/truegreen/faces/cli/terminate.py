@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.faults import USAGE as REFUSED
+from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK
 from truegreen.faces.cli.paper import Ink, Paper
 from truegreen.faces.cli.recovery import because, why
@@ -198,7 +198,7 @@ def _became(ended: Ended) -> str:
     if ended.already_terminated:
         return f"was terminated already; nothing changed (status: {ended.prior_status})"
     if ended.task and ended.prior_status in _KEPT:
-        return f"keeps its {_KEPT[ended.prior_status]} ({ended.prior_status}); sealed for ever"
+        return f"keeps its {_KEPT[TaskStatus(ended.prior_status)]} ({ended.prior_status}); sealed for ever"
     return f"is terminated for ever (status before: {ended.prior_status})"
 
 

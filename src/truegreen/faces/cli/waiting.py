@@ -15,6 +15,7 @@ from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.outcome import (
     DEFERRED,
     INFRASTRUCTURE,
+    PERSON,
     draw,
     exit_status,
     whole,
@@ -60,7 +61,8 @@ def wait(frame: Frame, tasks: tuple[str, ...], timeout: float | None) -> int:
     """Wait until every TASK is settled or needs a person. Exit status as `run`.
 
     For several it is the worst: failed before infrastructure, cap hit, a person is needed,
-    canceled or terminated, not settled yet (75), succeeded.
+    canceled or terminated, not settled yet (75), succeeded. A task that waits for one that can't
+    succeed any more needs a person, too.
     """
     with frame.ledger() as ledger:
         ids = list(dict.fromkeys(ledger.find("tsk", task) for task in tasks))
@@ -83,6 +85,7 @@ class Watched:
         self._waited = False
         self._over: set[str] = set()
         self._orphans: set[str] = set()
+        self._hopeless: set[str] = set()
 
     def are_over(self) -> bool:
         """Whether there is nothing left to wait for."""
@@ -95,7 +98,9 @@ class Watched:
                 self._orphans.add(task_id)
             if self._is_over(dossier.task):
                 self._over.add(task_id)
-            if task_id in self._over | self._orphans:
+            elif self._is_hopeless(dossier, set()):
+                self._hopeless.add(task_id)
+            if task_id in self._over | self._orphans | self._hopeless:
                 del self._open[task_id]
         self._waited = True
         return not self._open
@@ -104,6 +109,8 @@ class Watched:
         """The exit status for one of them, which may have been waited for in vain."""
         if dossier.task.id in self._orphans:
             return INFRASTRUCTURE
+        if dossier.task.id in self._hopeless:
+            return PERSON
         over = dossier.task.id in self._over or dossier.task.status in _OVER
         return exit_status(dossier) if over else DEFERRED
 
@@ -112,6 +119,16 @@ class Watched:
         if task.status is not TaskStatus.PENDING_QA:
             return task.status in _OVER
         return all(review.status in _OVER for review in self._ledger.reviews_of(task.id))
+
+    def _is_hopeless(self, dossier: Dossier, seen: set[str]) -> bool:
+        """Whether it waits, by however many others, for one that can't succeed any more."""
+        seen.add(dossier.task.id)
+        known = [need.task for need in dossier.needs if need.status is TaskStatus.QUEUED]
+        return any(need.is_lost for need in dossier.needs) or any(
+            self._is_hopeless(self._ledger.dossier(task), seen)
+            for task in known
+            if task not in seen
+        )
 
     def _tell(self, dossier: Dossier) -> None:
         # What was over before anybody waited is said by the answer alone.

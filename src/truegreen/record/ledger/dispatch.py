@@ -6,14 +6,16 @@ What counts is the start of the run, which looks at everything again in its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from truegreen.contract import checked
 from truegreen.facts import SYSTEM, Actor
+from truegreen.model import TaskStatus
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.ledger.inputs import microseconds
-from truegreen.record.ledger.reads import bounded
+from truegreen.record.ledger.reads import Need, bounded, unmet
+from truegreen.record.rows import Task
 from truegreen.record.store import Tx
 
 RESERVED_SECONDS = 3600.0
@@ -27,6 +29,15 @@ class Due(NamedTuple):
     chain: str | None
 
 
+class HeldBack(NamedTuple):
+    """How many queued tasks could not start now, and when the first of them may."""
+
+    later: int
+    first_at: int | None
+    needing: int
+    """Their time has come; what they depend on has not succeeded."""
+
+
 class Dispatch(Desk):
     """The queue, as those see it who carry it out."""
 
@@ -35,6 +46,19 @@ class Dispatch(Desk):
         with self._store.snapshot() as tx:
             rows = tx.all("dispatchable", now=tx.now, n=bounded(limit))
         return [Due(*row) for row in rows]
+
+    def held_back(self) -> HeldBack:
+        """Queued tasks whose time has not come, and those that wait for others."""
+        with self._store.snapshot() as tx:
+            row = tx.one("held_back", now=tx.now)
+        return HeldBack(*(row or (0, None, 0)))
+
+    def needs(self, tasks: Iterable[Task]) -> dict[int, list[Need]]:
+        """What queued tasks wait for, by their keys."""
+        queued = [task for task in tasks if task.status is TaskStatus.QUEUED]
+        with self._store.snapshot() as tx:
+            found = {task.key: unmet(tx, task) for task in queued}
+        return {key: needs for key, needs in found.items() if needs}
 
     def reserve(
         self,

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from truegreen.contract import checked
+from truegreen.contract.terms import Isolation
 from truegreen.errors import InvalidInput, NotFound
 from truegreen.facts import AgentKind
 from truegreen.model import AgentStatus, RunStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
-from truegreen.record.ledger.reads import several
+from truegreen.record.ledger.reads import bounded, several
 from truegreen.record.ledger.tripwires import Fenced
 from truegreen.record.rows import Agent, read
 from truegreen.record.store import Row, Tx
@@ -49,7 +50,8 @@ class Held(NamedTuple):
     is_over: bool
     """Whether its supervisor has said since that all of it is gone."""
     doubtful: bool
-    """Whether that supervisor could not be sure."""
+    """Whether that supervisor could not be sure, or never said anything."""
+    ended_at: int = 0
 
 
 class Lost(NamedTuple):
@@ -67,6 +69,8 @@ class Conversation(NamedTuple):
     session: str
     run: str
     facts: dict[str, Any]
+    began: dict[str, Any]
+    """The facts of the agent's first run."""
 
 
 class Fencing(Desk):
@@ -91,13 +95,20 @@ class Fencing(Desk):
         with self._store.snapshot() as tx:
             for given in ((task or _NOBODY, _NOBODY), *((_NOBODY, agent) for agent in agents)):
                 rows = tx.all("fenced_work", task=given[0], agent=given[1])
-                found |= {row[1]: _held(row) for row in rows}
+                found |= {row[1]: _held(row) for row in rows if _is_open(row)}
         return list(found.values())
 
     def held_since(self, at: int) -> list[Held]:
         """The same, of all that was terminated since an instant."""
         with self._store.snapshot() as tx:
-            return [_held(row) for row in tx.all("fenced_work_since", at=at)]
+            rows = tx.all("fenced_work_since", at=at)
+        return [_held(row) for row in rows if _is_open(row)]
+
+    def unproven(self, *, limit: int = 200) -> list[str]:
+        """Of the latest runs that have ended, those of which nobody knows that all is gone."""
+        with self._store.snapshot() as tx:
+            rows = tx.all("doubtful_runs", n=bounded(limit))
+        return [row[1] for row in rows if _is_open(row)]
 
     def names_of(self, agents: Iterable[str]) -> Fenced:
         """The names under which terminated agents could act."""
@@ -166,22 +177,41 @@ def _alive(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row[1] != AgentStatus.TERMINATED] or rows
 
 
+def _is_open(row: Row) -> bool:
+    """Whether something of a run could live: it was cut off, or nobody saw the last of it go."""
+    _, _, status, isolation, facts, _, cut_off, seen_at, ended_at = row
+    if cut_off:
+        return True
+    known = msgspec.json.decode(facts)
+    if _is_doubtful(known):
+        return True
+    # A jail dies with its supervisor, and what never began needs no proof.
+    sure = seen_at is None or (status == RunStatus.LOST and isolation == Isolation.JAIL)
+    return ended_at is not None and _OUTPUT not in known and not sure
+
+
+def _is_doubtful(known: dict[str, Any]) -> bool:
+    return bool(known.get("unconfirmed") or known.get("survivors"))
+
+
 def _held(row: Row) -> Held:
-    task, run, status, isolation, facts, data = row
-    held = msgspec.json.decode(data).get("held", {})
+    task, run, status, isolation, facts, data, cut_off, _, ended_at = row
+    held = msgspec.json.decode(data or "{}").get("held", {}) if cut_off else {}
     known = msgspec.json.decode(facts)
     return Held(
         run,
         task,
-        status == RunStatus.TERMINATED,
+        status == RunStatus.TERMINATED and bool(cut_off),
         isolation,
         held.get("holder", ""),
         held.get("process", ""),
         _OUTPUT in known,
-        bool(known.get("unconfirmed") or known.get("survivors")),
+        _is_doubtful(known) or not cut_off,
+        ended_at or 0,
     )
 
 
 def _conversation(row: Row) -> Conversation:
-    agent, kind, session, run, facts = row
-    return Conversation(agent, AgentKind(kind), session, run, msgspec.json.decode(facts))
+    agent, kind, session, run, facts, first = row
+    known, began = msgspec.json.decode(facts), msgspec.json.decode(first or facts)
+    return Conversation(agent, AgentKind(kind), session, run, known, began)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from truegreen.errors import NotFound
-from truegreen.record.ledger.desk import Desk
 from truegreen.record.ledger.reads import LONGEST_PAGE
 from truegreen.record.rows import Agent, Message, Wake, read
+from truegreen.record.store import Row, Store
 
 _MESSAGE_FIELDS = len(Message.__struct_fields__)
 
@@ -45,27 +45,24 @@ class Portrait(NamedTuple):
     wakes: list[Wake]
 
 
-class Portraits(Desk):
-    """Agents, one at a time."""
+def portrait(store: Store, agent_id: str, *, limit: int = LONGEST_PAGE) -> Portrait:
+    """One agent and all around it; of too much the newest."""
+    with store.snapshot() as tx:
+        row = tx.one("agent", id=agent_id)
+        if row is None:
+            raise NotFound(f"no agent {agent_id}", kind="agent")
+        agent = read(Agent, row)
+        above = tx.one("agent_by_key", key=agent.parent_key) if agent.parent_key else None
+        known = {"agent_key": agent.key, "n": limit}
+        return Portrait(
+            agent,
+            read(Agent, above).id if above else None,
+            [read(Agent, each) for each in tx.all("children_of_agent", **known)],
+            [Worked(*each) for each in tx.all("work_of_agent", **known)],
+            [_letter(each) for each in tx.all("letters_of_agent", **known)],
+            [read(Wake, each) for each in tx.all("latest_wakes_of_agent", **known)],
+        )
 
-    def portrait(self, agent_id: str, *, limit: int = LONGEST_PAGE) -> Portrait:
-        """One agent and all around it; of too much the newest."""
-        with self._store.snapshot() as tx:
-            row = tx.one("agent", id=agent_id)
-            if row is None:
-                raise NotFound(f"no agent {agent_id}", kind="agent")
-            agent = read(Agent, row)
-            above = tx.one("agent_by_key", key=agent.parent_key) if agent.parent_key else None
-            known = {"agent_key": agent.key, "n": limit}
-            letters = tx.all("letters_of_agent", **known)
-            return Portrait(
-                agent,
-                read(Agent, above).id if above else None,
-                [read(Agent, each) for each in tx.all("children_of_agent", **known)],
-                [Worked(*each) for each in tx.all("work_of_agent", **known)],
-                [
-                    Letter(read(Message, each[:_MESSAGE_FIELDS]), *each[_MESSAGE_FIELDS:])
-                    for each in letters
-                ],
-                [read(Wake, each) for each in tx.all("latest_wakes_of_agent", **known)],
-            )
+
+def _letter(row: Row) -> Letter:
+    return Letter(read(Message, row[:_MESSAGE_FIELDS]), *row[_MESSAGE_FIELDS:])

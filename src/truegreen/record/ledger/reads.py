@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -36,7 +36,14 @@ SEARCH_LIMIT = 10_000
 _NEWEST = 1 << 62
 MOST_NAMED = 8
 """So many that could be meant are named."""
-_KINDS = {"tsk": "task", "run": "run", "agt": "agent", "tok": "token", "inb": "inbox", "wak": "wake"}
+_KINDS = {
+    "tsk": "task",
+    "run": "run",
+    "agt": "agent",
+    "tok": "token",
+    "inb": "inbox",
+    "wak": "wake",
+}
 _NAMES = {"inb": "inbox item", "wak": "wake-up"}
 
 
@@ -68,6 +75,27 @@ class Verdicted(NamedTuple):
     reason: str
 
 
+class Need(NamedTuple):
+    """A task that another one waits for; one that nobody knows has no status."""
+
+    task: str
+    status: TaskStatus | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it can't succeed any more, unless somebody does something about it."""
+        return self.status is None or self.status in _LOST
+
+
+_LOST = (TaskStatus.FAILED, TaskStatus.CANCELED, TaskStatus.TERMINATED)
+
+
+def unmet(tx: Tx, task: Task) -> list[Need]:
+    """What a task waits for."""
+    rows = tx.all("unmet_needs", key=task.key)
+    return [Need(row[0], TaskStatus(row[1]) if row[1] else None) for row in rows]
+
+
 class Dossier(NamedTuple):
     """Everything about one task."""
 
@@ -79,6 +107,8 @@ class Dossier(NamedTuple):
     agents: list[Agent]
     refusals: list[Refusal]
     charges: list[tuple[int, str, str, int, int]]
+    needs: Sequence[Need] = ()
+    """What it waits for while it is queued."""
 
 
 class Told(NamedTuple):
@@ -159,6 +189,7 @@ class Reads(Desk):
                 [read(Agent, r) for r in tx.all("agents_of_task", key=task.key)],
                 [read(Refusal, r) for r in tx.all("refusals_of_task", key=task.key)],
                 [(r[0], r[1], r[2], r[3], r[4]) for r in tx.all("charges_of_task", key=task.key)],
+                unmet(tx, task) if task.status is TaskStatus.QUEUED else (),
             )
 
     def run(self, run_id: str) -> tuple[Run, str]:

@@ -71,29 +71,36 @@ class Tripwires(Desk):
         with self._store.snapshot() as tx:
             return tx.one("cause_waiting", cause=f"{ZOMBIE}:{task_id}") is not None
 
-    def trip(self, run_id: str, *, kind: str, detail: str, actor: Actor = SYSTEM) -> None:
-        """Somebody acted for a run that is fenced off: a person has to know, now."""
+    def trip(
+        self, run_id: str, *, kind: str, detail: str, times: int = 1, actor: Actor = SYSTEM
+    ) -> None:
+        """Somebody acted for a run that is fenced off, so many times: a person has to know, now."""
         self._may(actor, "supervise")
         checked(kind, "kind", 100)
 
         def act(tx: Tx) -> Callable[[], None]:
             work = self._work(tx, "work_locked", run=run_id)
             words = f"{kind} after the fence, by {run_id}: {detail}"[:REASON_LIMIT]
-            tx.run("count_call", name=TRIPPED, label=kind)
+            cause = f"{ZOMBIE}:{work.task.id}"
+            sealed = work.task.sealed_at is not None
+            verb = "show" if sealed else "terminate"
+            tx.run("count_calls", name=TRIPPED, label=kind, n=times)
             tx.run(
                 "open_inbox_item",
                 id=new_id("inb", tx.now),
-                cause=f"{ZOMBIE}:{work.task.id}",
+                cause=cause,
                 cell=ZOMBIE,
                 severity=Severity.CRITICAL,
                 task_key=work.task.key,
                 run_key=work.run.key,
                 title=work.task.title,
                 reason=words,
-                next=f"truegreen terminate {work.task.id}",
+                next=f"truegreen {verb} {work.task.id}; find the process that acts, and end it",
                 now=tx.now,
             )
-            data = {"tripped": kind, "detail": detail[:REASON_LIMIT]}
+            if times > 1:
+                tx.run("count_more_of_cause", cause=cause, n=times - 1)
+            data = {"tripped": kind, "detail": detail[:REASON_LIMIT], "times": times}
             entry = Entry(actor, words, run=run_id, data=data, level=EventLevel.WARN)
             self._note(tx, work.task, Note.INBOX, entry)
             return lambda: None

@@ -217,6 +217,9 @@ class Wakes(Tasks, Agents):
             self._own(tx, actor, "agent_in_tree", wake.agent_key)
             if wake.state is WakeState.VOID:
                 return lambda: wake
+            if wake.state is not WakeState.ARMED:
+                message = f"{wake_id} is {wake.state} already; end what it started instead"
+                raise Stale(message, allowed=("stop", "cancel"), stale="wake")
             step = {"to_state": WakeState.VOID, "task_key": None, "run_id": "", "why": reason}
             hit = tx.hit("write_wake", key=wake.key, state=WakeState.ARMED, now=tx.now, **step)
             entry = Entry(actor, reason, data={"called_off": wake_id})

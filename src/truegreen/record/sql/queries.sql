@@ -62,6 +62,21 @@ SELECT tasks.id, tasks.revision, above.id FROM tasks
     WHERE other.status IS NULL OR other.status <> 'succeeded')
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
 
+-- name: unmet_needs
+-- What a task depends on that has not succeeded, and how it stands.
+SELECT needed.value, other.status FROM tasks, {needed}
+  LEFT JOIN tasks other ON other.id = needed.value
+  WHERE tasks.key = :key AND (other.status IS NULL OR other.status <> 'succeeded');
+
+-- name: held_back
+-- Queued tasks whose time has not come, the first instant of them, and those that wait for others.
+SELECT COALESCE(SUM(CASE WHEN tasks.not_before > :now THEN 1 ELSE 0 END), 0),
+  MIN(CASE WHEN tasks.not_before > :now THEN tasks.not_before END),
+  COALESCE(SUM(CASE WHEN tasks.not_before <= :now AND EXISTS (
+    SELECT 1 FROM {needed} LEFT JOIN tasks other ON other.id = needed.value
+    WHERE other.status IS NULL OR other.status <> 'succeeded') THEN 1 ELSE 0 END), 0)
+  FROM tasks WHERE tasks.status = 'queued' AND tasks.sealed_at IS NULL;
+
 -- name: reserve_task
 -- Somebody is about to carry a task out; no row where another one is.
 INSERT INTO reservations (task_key, holder, expires_at)
@@ -413,22 +428,36 @@ INSERT INTO meters (name, label, shard, total) VALUES (:name, :label, {shard}, :
   ON CONFLICT (name, label, shard) DO UPDATE SET total = meters.total + :n;
 
 -- name: fenced_work
--- Tasks that were terminated, their latest run, and what was said then of who owned it.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data
-  FROM events JOIN tasks ON tasks.key = events.task_key
-  JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
-  WHERE events.event = 'terminate' AND events.task_key IN (
+-- Runs of tasks that are sealed or whose agent is terminated, and what was said then of who owned
+-- the latest one; the last but two columns say whether it was ended by that.
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+    CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
+    runs.seen_at, runs.ended_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN events ON events.task_key = tasks.key AND events.event IN ('terminate', 'seal')
+  LEFT JOIN agents ON agents.key = runs.agent_key
+  WHERE runs.task_key IN (
     SELECT t.key FROM tasks t WHERE t.id = :task OR t.qa_of_key =
       (SELECT o.key FROM tasks o WHERE o.id = :task)
     UNION SELECT r.task_key FROM runs r JOIN agents a ON a.key = r.agent_key WHERE a.id = :agent)
-  ORDER BY runs.key;
+  AND (tasks.sealed_at IS NOT NULL OR agents.status = 'terminated') ORDER BY runs.key;
 
 -- name: fenced_work_since
 -- The same of all that was terminated since an instant.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data
-  FROM tasks JOIN events ON events.task_key = tasks.key AND events.event = 'terminate'
-  JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
-  WHERE tasks.status = 'terminated' AND tasks.sealed_at >= :at ORDER BY runs.key;
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+    CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
+    runs.seen_at, runs.ended_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN events ON events.task_key = tasks.key AND events.event IN ('terminate', 'seal')
+  LEFT JOIN agents ON agents.key = runs.agent_key
+  WHERE tasks.sealed_at >= :at OR agents.terminated_at >= :at ORDER BY runs.key;
+
+-- name: doubtful_runs
+-- The latest runs that have ended, with whether somebody saw the last of their processes go.
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, NULL, 0, runs.seen_at,
+    runs.ended_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  WHERE runs.exit_reason IS NOT NULL ORDER BY runs.key DESC LIMIT :n;
 
 -- name: runs_of_agent
 -- Every run of an agent.
@@ -436,15 +465,19 @@ SELECT runs.id FROM runs JOIN agents ON agents.key = runs.agent_key WHERE agents
   ORDER BY runs.key;
 
 -- name: dead_conversation
--- The conversation of a terminated agent, with the run that it was at last.
-SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts FROM agents
+-- The conversation of a terminated agent, with the run that it was at last, and its first one.
+SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts, (SELECT first.facts
+    FROM runs first WHERE first.key = (SELECT MIN(r.key) FROM runs r WHERE r.agent_key =
+      CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)) FROM agents
   JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
     CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
   WHERE agents.id = :agent AND agents.session IS NOT NULL AND agents.status = 'terminated';
 
 -- name: dead_conversations
 -- The same of all that were terminated since an instant.
-SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts FROM agents
+SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts, (SELECT first.facts
+    FROM runs first WHERE first.key = (SELECT MIN(r.key) FROM runs r WHERE r.agent_key =
+      CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)) FROM agents
   JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
     CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
   WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
@@ -456,7 +489,7 @@ SELECT {agent} FROM agents WHERE agents.parent_key = :agent_key ORDER BY agents.
 
 -- name: work_of_agent
 -- The runs of an agent with their tasks, newest first.
-SELECT runs.id, runs.status, tasks.id, tasks.status, tasks.title, runs.started_at
+SELECT runs.id, runs.status, tasks.id, tasks.status, tasks.title, runs.created_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
   WHERE runs.agent_key = :agent_key ORDER BY runs.key DESC LIMIT :n;
 
@@ -743,6 +776,10 @@ INSERT INTO inbox (id, cause, cell, severity, task_key, run_key, title, reason, 
     task_key = :task_key, run_key = :run_key, reason = :reason, severity = :severity,
     cell = :cell, next = :next, updated_at = :now, snoozed_until = NULL,
     state = CASE inbox.state WHEN 'snoozed' THEN 'open' ELSE inbox.state END;
+
+-- name: count_more_of_cause
+-- What a person has to look at happened so many times more.
+UPDATE inbox SET times = times + :n WHERE cause = :cause AND state <> 'resolved';
 
 -- name: cause_waiting
 -- Whether something with this cause is not resolved yet.

@@ -13,15 +13,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import path as paths
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from truegreen.work.births import born_at
+
 KEPT_FACT = "kept"
 """Where a run's client keeps its conversations, among the facts of the run."""
+BEGAN_FACT = "kept_since"
+"""When that run began, by the clock of its machine: what is older there is not its own."""
 SEALED = ".terminated"
 PATIENCE_SECONDS = 1.0
 """An agent could fill the folder without end; whoever terminates it does not wait for that."""
+_COARSE_SECONDS = 0.1
+"""The clock that a file's birth is taken from goes by ticks."""
 _HEAD_BYTES = 65536
 _SHORT = 8
 _ROLLOUT = "rollout-2026-01-31T00-00-00-"
@@ -42,6 +48,19 @@ class Kept(msgspec.Struct, frozen=True):
         if not self.inside:
             return self
         return Kept(self.client, paths.join(home, self.inside))
+
+
+class Talk(NamedTuple):
+    """A conversation by its kind and name, and when the agent that had it began.
+
+    The name comes from a stream that others can write to. One that is older than its agent is
+    somebody else's; a further name of an agent has to be proven younger.
+    """
+
+    kind: str
+    session: str
+    began: float = 0.0
+    further: bool = False
 
 
 class Done(NamedTuple):
@@ -120,18 +139,23 @@ def kept_at(client: str, environ: Mapping[str, str], *, private: bool) -> Kept |
     return Kept(client, real, paths.relpath(real, real_home) if hidden else "")
 
 
-def seal(kept: Kept, sessions: Iterable[tuple[str, str]]) -> Done:
-    """Rename the conversations of a client, given as kinds and sessions. Again, nothing is left."""
-    wanted: dict[str, set[str]] = {}
-    for kind, session in sessions:
-        wanted.setdefault(kind, set()).add(session)
+def kept_facts(kept: Kept) -> dict[str, Any]:
+    """What a run that begins now says of the conversations of its client."""
+    return {KEPT_FACT: msgspec.to_builtins(kept), BEGAN_FACT: time.time()}
+
+
+def seal(kept: Kept, talks: Iterable[Talk]) -> Done:
+    """Rename the conversations of a client. Again, nothing is left."""
+    wanted: dict[str, list[Talk]] = {}
+    for talk in talks:
+        wanted.setdefault(talk.kind, []).append(talk)
     found: list[str] = []
     troubles: list[str] = []
     deadline = time.monotonic() + PATIENCE_SECONDS
-    for kind, names in wanted.items():
+    for kind, named in wanted.items():
         layout = _LAYOUTS.get((kept.client, kind))
         if layout:
-            work = _Sealing(layout, names, deadline)
+            work = _Sealing(layout, named, deadline)
             work.walk(kept.folder)
             found += work.found
             troubles += work.troubles
@@ -141,10 +165,14 @@ def seal(kept: Kept, sessions: Iterable[tuple[str, str]]) -> Done:
 class _Sealing:
     """One walk through a client's folder."""
 
-    def __init__(self, layout: _Layout, sessions: set[str], deadline: float) -> None:
+    def __init__(self, layout: _Layout, talks: Iterable[Talk], deadline: float) -> None:
         self._layout = layout
         self._deadline = deadline
-        self._sessions = {s[:_SHORT] if layout.is_short else s: s for s in sessions if s}
+        self._talks: dict[str, list[Talk]] = {}
+        for talk in talks:
+            name = talk.session[:_SHORT] if layout.is_short else talk.session
+            self._talks.setdefault(name, []).append(talk)
+        self._talks.pop("", None)
         self.found: list[str] = []
         self.troubles: list[str] = []
 
@@ -176,9 +204,14 @@ class _Sealing:
     def _seal_in(self, handle: int, folder: str) -> None:
         for name in os.listdir(handle):
             self._check_time()
-            session = self._sessions.get(self._layout.session(name))
-            if session and (not self._layout.is_short or _speaks_of(handle, name, session)):
+            talks = self._talks.get(self._layout.session(name), [])
+            if self._layout.is_short:
+                talks = [talk for talk in talks if _speaks_of(handle, name, talk.session)]
+            if any(_is_own(handle, name, talk) for talk in talks):
                 self._rename(handle, folder, name)
+            elif talks:
+                whole = paths.join(folder, name)
+                self.troubles.append(f"{whole} is left alone: it is not known to be this agent's")
 
     def _rename(self, handle: int, folder: str, name: str) -> None:
         old = paths.join(folder, name)
@@ -213,6 +246,14 @@ def _free_name(handle: int, name: str) -> str:
         except FileNotFoundError:
             return new
     raise FileExistsError(f"{name}{SEALED} is there {_MOST_NAMES} times")
+
+
+def _is_own(handle: int, name: str, talk: Talk) -> bool:
+    """Whether a conversation was begun by the agent that is said to have had it."""
+    born = born_at(handle, name) if talk.began or talk.further else 0.0
+    if not born or not talk.began:
+        return not talk.further
+    return born >= talk.began - _COARSE_SECONDS
 
 
 def _speaks_of(handle: int, name: str, session: str) -> bool:
