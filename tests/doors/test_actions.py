@@ -77,6 +77,7 @@ def command(line: str) -> Action:
         "true # don't\ngit push # it isn't",
         "true # (\ngit push",
         "cat <<EOF\ndon't\nEOF\ngit push\ncat <<EOF\nisn't\nEOF",
+        "cat <<EOF\ndon't\n$(git push)\nisn't\nEOF",
         "bash <<'EOF'\ngit push\nEOF",
         "cat <<-EOF\n\tdon't $(git push)\n\tEOF",
         "bash <<< 'git push'",

@@ -164,7 +164,7 @@ def test_a_name_from_inside_of_a_conversation_stops_nobody_in_another(called: Ho
 
 @pytest.mark.parametrize("name", ["researcher@team", 'bär/"x"', "🐟 fish", "y" * 300])
 @pytest.mark.parametrize("as_ascii", [True, False])
-def test_a_name_of_any_signs_is_known_again(called: Hook, name: str, as_ascii: bool):  # noqa: FBT001
+def test_a_name_of_any_signs_is_known_again(called: Hook, name: str, as_ascii: bool):
     called.fence(hook.marked(name.encode()), hook.marked(name.encode(), b"alive"))
     own = json.dumps(tool(session_id=name), ensure_ascii=as_ascii).encode()
     assert called("PreToolUse", own).code == 2

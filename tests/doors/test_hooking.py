@@ -332,6 +332,15 @@ def test_whatever_tool_is_given_a_command_is_a_shell(
     assert in_process("git pull").answer(SYSTEM, framed(call), bool).code == 0
 
 
+def test_a_person_is_asked_about_the_command_and_not_about_the_tool(
+    in_process: Callable[..., Hooking],
+):
+    asked: list[str] = []
+    call = {"tool_name": "exec_command", "tool_input": {"cmd": "git push", "workdir": "x"}}
+    in_process("git push", asked=asked).answer(SYSTEM, framed(call), bool)
+    assert asked == ["git push"]
+
+
 @pytest.mark.criterion("G03")
 @pytest.mark.parametrize(
     ("tool", "key"),

@@ -323,9 +323,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ]
 
 
-@attack(
-    "runs_started", "the store is frozen: nothing starts before truegreen thaw --reason WHY"
-)
+@attack("runs_started", "the store is frozen: nothing starts before truegreen thaw --reason WHY")
 def _(ledger: Ledger, raw: Raw) -> Variants:
     task = opened(ledger)
     like = run_of(ledger, brought(ledger, S.CANCELED)[1])

@@ -63,6 +63,10 @@ def test_the_name_of_somebody_elses_conversation_drags_nobody_along(
         ledger.converse(ticket, session="innocent")
     gone = ledger.terminate(ticket.task, actor=OPERATOR)
     assert innocent.id not in gone.agents
+    assert "innocent" not in ledger.fenced().sessions
+    held = ledger.holder("innocent")
+    assert held
+    assert not held.terminated
     assert ledger.agent(innocent.id).status is AgentStatus.IN_PROGRESS
     assert ledger.task(other.task).status is S.RUNNING
 
@@ -84,14 +88,14 @@ def test_a_terminated_child_bars_nobody_from_its_name_elsewhere(ledger: Ledger) 
 def test_a_terminated_holder_of_a_conversation_counts_before_a_newer_one(ledger: Ledger) -> None:
     old, ticket = at_work(ledger)
     new, other = at_work(ledger)
+    ledger.converse(ticket, session="first")
     for each in (ticket, other):
         ledger.converse(each, session="shared")
-    ledger.terminate_idle_agents(actor=OPERATOR)
     ledger.terminate_agent(old.id, actor=OPERATOR)
     held = ledger.holder("shared")
     assert held
-    assert held.terminated
-    assert ledger.agent(new.id).status is AgentStatus.TERMINATED
+    assert (held.agent, held.terminated) == (old.id, True)
+    assert ledger.agent(new.id).status is AgentStatus.IN_PROGRESS
 
 
 @pytest.mark.criterion("G17", "G19")

@@ -275,7 +275,7 @@ def test_a_dossier_has_everything_about_one_task(ledger: Ledger) -> None:
     assert ([r.verb for r in found.refusals], len(found.charges)) == (["end_run"], 1)
     assert found.task == ledger.task(ticket.task)
     other = opened(ledger)
-    assert ledger.dossier(other.id)[2:] == ([], [], [], [], [], [])
+    assert ledger.dossier(other.id)[2:] == ([], [], [], [], [], [], [])
 
 
 def test_a_cursor_stays_true_while_tasks_are_added(ledger: Ledger) -> None:

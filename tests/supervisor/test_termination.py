@@ -16,6 +16,7 @@ from tests.record.lives import BASE, OPERATOR, S, brought, contract, judged, ope
 from tests.record.lives import ended as exited
 from tests.stage import staged
 from truegreen.doors import hook, marks
+from truegreen.errors import Terminated
 from truegreen.facts import AgentKind, Child, Ticket
 from truegreen.model import AgentStatus, Outcome
 from truegreen.record.ledger import Ledger, Start
@@ -24,7 +25,10 @@ from truegreen.record.ledger.wakes import PASSING
 from truegreen.supervisor import Supervisor, Watch, kill_switch, termination
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.kill_switch import terminate_all
+from truegreen.supervisor.roster import MOST_NAMES, Roll
+from truegreen.supervisor.second_look import look_again
 from truegreen.supervisor.termination import terminate
+from truegreen.work.agents import Live
 from truegreen.work.agents.sealing import KEPT_FACT, Kept, kept_facts
 from truegreen.work.tree import VARIABLE, Identity, me
 
@@ -280,6 +284,38 @@ def test_what_an_ended_run_left_alive_dies_when_its_settled_task_is_terminated(
     assert (answer.outcome, answer.killed) == ("interrupted", (left.pid,))
     assert answer.unconfirmed == (ticket.run,)
     assert ledger.task(ticket.task).status is S.SUCCEEDED
+
+
+@pytest.mark.criterion("G01")
+def test_nothing_that_a_sealed_task_left_is_run_again(store_url: str, tmp_path: Path) -> None:
+    stage = staged(store_url, tmp_path)
+    task, _ = brought(stage.ledger, S.SUCCEEDED)
+    stage.ledger.terminate(task.id, actor=OPERATOR)
+    with pytest.raises(Terminated, match="sealed for ever"):
+        look_again(stage.ledger, stage.place, Watch(), task.id, actor=OPERATOR)
+    stage.ledger.close()
+
+
+class Warned(Watch):
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def warn(self, words: str) -> None:
+        self.words.append(words)
+
+
+@pytest.mark.criterion("G02")
+def test_a_stream_that_changes_its_name_is_told_and_soon_not_listened_to(ledger: Ledger) -> None:
+    ticket, watch = held_by(ledger, holder_name()), Warned()
+    roll = Roll(ledger, ticket, watch)
+    for name in ("real", "forged", "real", "forged", *(f"s-{n}" for n in range(50))):
+        roll.call(Live(session=name))
+    assert "calls it forged now" in watch.words[0]
+    assert len(watch.words) == MOST_NAMES - 1
+    ledger.terminate(ticket.task, actor=OPERATOR)
+    names = ledger.fenced().sessions
+    assert names[0] == "real"
+    assert len(names) == MOST_NAMES
 
 
 # -- the kill switch -------------------------------------------------------------------------------

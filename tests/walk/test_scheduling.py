@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from tests.faces.conftest import SCRIPT
+from tests.record.lives import OPERATOR, brought, opened
 from tests.walk.conftest import Walk, shell, until
 from truegreen.config import Config
 from truegreen.faces.cli import root
 from truegreen.faces.cli import run as running
 from truegreen.faces.cli.frame import Frame
+from truegreen.faces.cli.scheduling import Told
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.holder import holder_name
@@ -50,11 +55,13 @@ def test_it_says_what_starts_and_how_it_ended_on_both_axes(walk: Walk) -> None:
     other = added(walk, "true", "--title", "waits", "--depends-on", first, "--max-attempts", "1")
     done = walk.tg("scheduler", "--once")
     assert (done.status, done.out) == (0, "carried out 1: 1 succeeded\n")
-    lines = done.err.splitlines()
-    assert lines[0] == f"{first}  starts  good"
+    assert all(re.match(r"\d\d:\d\d:\d\d  ", line) for line in done.err.splitlines())
+    lines = [line[10:] for line in done.err.splitlines()]
+    assert lines[0] == f"{first}  starts attempt 1 of 3  good"
     assert lines[-2].startswith(f"{first}  run   ● exited  done · completed")
     assert lines[-1].startswith(f"{first}  task  ● succeeded  A2")
     second = walk.tg("scheduler", "--once", "--json").json()
+    assert second["held_back"] == {"not_before": 0, "depends_on": 0}
     assert second["counts"] == {"succeeded": 1}
     assert [task["id"] for task in second["tasks"]] == [other]
 
@@ -112,3 +119,46 @@ def test_nobody_inside_of_a_run_starts_a_scheduler(walk: Walk) -> None:
     got = walk.run("--gate", "test -s out.txt", *shell(f"{SCRIPT} scheduler --once 2> out.txt"))
     assert "an agent can declare and ask" in (walk.folder / "out.txt").read_text()
     assert got.status in (0, 1)
+
+
+def test_it_says_how_many_could_not_start(walk: Walk, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = walk.ledger()
+    opened(ledger, depends_on=(brought(ledger, TaskStatus.FAILED)[0].id,))
+    told = Told(ledger, quiet=False)
+    assert told.left() == {"held_back": {"not_before": 0, "depends_on": 1}, "frozen": False}
+    assert "1 wait for tasks that have not succeeded" in capsys.readouterr().err
+
+
+def test_lines_that_nobody_reads_stop_no_work(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, into = os.pipe()
+    os.close(out)
+    with os.fdopen(into, "w") as closed:
+        monkeypatch.setattr(sys, "stderr", closed)
+        told = Told(walk.ledger(), quiet=False)
+        for words in ("first", "second"):
+            told.said(words)
+
+
+@pytest.mark.criterion("G22")
+def test_a_frozen_store_is_refused_before_anything_is_made(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(walk.folder)
+    ledger = walk.ledger()
+    failed, queued = brought(ledger, TaskStatus.FAILED)[0], opened(ledger)
+    blocked = brought(ledger, TaskStatus.BLOCKED)[0]
+    before = ledger.page().tasks
+    agents = ledger.agents()
+    ledger.freeze(actor=OPERATOR, reason="a leak")
+    for words in (
+        ["run", "--gate", "true", *shell("true")],
+        ["run", "--no-wait", "--gate", "true", *shell("true")],
+        ["attempt", queued.id],
+        ["retry", failed.id, "--reason", "once more", "--now"],
+        ["unblock", blocked.id, "--now"],
+    ):
+        assert root.run([words[0], "--json", *words[1:]]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert (error["code"], error["allowed"]) == ("frozen", ["thaw"])
+        assert "truegreen thaw --reason" in error["message"]
+    assert (ledger.page().tasks, ledger.agents()) == (before, agents)

@@ -255,3 +255,17 @@ def test_force_again_changes_nothing_and_says_so(tg: Run, furnished: Furnished):
     assert "was already terminated" in again.out
     assert tg("stop", task, "--force", "--json").json()["already_terminated"] is True
     assert task_of(furnished, S.RUNNING) == before
+
+
+def test_cancel_says_what_it_called_off(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1")
+    tickets = [started(ledger, agent_id=agent.id)]
+    ledger.arm(agent.id, "more", actor=OPERATOR)
+    answer = tg("cancel", tickets[0].task, "--json")
+    assert answer.json()["wakes_called_off"] == 1
+    ledger.arm(agent.id, "more", actor=OPERATOR)
+    assert "a wake-up of its agent was called off" in tg("cancel", tickets[0].task).out
+    assert tg("cancel", tickets[0].task, "--json").json()["wakes_called_off"] == 0
+    assert ledger.due() == []
+    ledger.close()

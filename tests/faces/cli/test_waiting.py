@@ -232,3 +232,20 @@ def test_a_run_of_a_dead_supervisor_does_not_hang_the_wait(
 def test_a_time_that_is_none_is_refused(timeout: str, tg: Run, furnished: Furnished):
     answer = tg("wait", furnished.tasks[S.RUNNING], "--timeout", timeout)
     assert (answer.status, answer.out) == (2, "")
+
+
+def test_what_waits_for_a_task_that_can_not_succeed_needs_a_person(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    needed = furnished.tasks[S.FAILED]
+    first = opened(ledger, depends_on=(needed,))
+    second = opened(ledger, depends_on=(first.id,))
+    ledger.close()
+    answer = tg("wait", first.id, "--timeout", "20")
+    assert answer.status == 3
+    assert f"waits for {needed} (failed)" in answer.out
+    assert tg("wait", second.id, "--timeout", "20").status == 3
+    waits_for = [{"task": needed, "status": "failed"}]
+    assert tg("show", first.id, "--json").json()["waits_for"] == waits_for
+    listed = tg("list", "--status", "queued", "--json").json()["tasks"]
+    assert next(t for t in listed if t["id"] == first.id)["waits_for"] == waits_for
+    assert f"waits for {needed} (failed)" in tg("list", "--status", "queued").out

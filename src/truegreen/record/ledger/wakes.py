@@ -363,6 +363,9 @@ class Wakes(Tasks, Agents):
                 step = {"to_status": parent.status, "session": session}
                 tx.hit("write_agent", key=parent.key, now=tx.now, **step)
                 return
+        other = tx.one("conversation", session=session)
+        if other and other[0] != parent.id and other[1] != AgentStatus.TERMINATED:
+            return  # it is another agent's, who must not end with this one
         kind = AgentKind.CONVERSATION
         self._enter(tx, parent, Child(kind, session, "its conversation", over=over))
 
