@@ -198,7 +198,8 @@ def _became(ended: Ended) -> str:
     if ended.already_terminated:
         return f"was terminated already; nothing changed (status: {ended.prior_status})"
     if ended.task and ended.prior_status in _KEPT:
-        return f"keeps its {_KEPT[TaskStatus(ended.prior_status)]} ({ended.prior_status}); sealed for ever"
+        kept = _KEPT[TaskStatus(ended.prior_status)]
+        return f"keeps its {kept} ({ended.prior_status}); sealed for ever"
     return f"is terminated for ever (status before: {ended.prior_status})"
 
 
