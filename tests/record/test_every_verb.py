@@ -30,7 +30,8 @@ READS = {
     *("question", "reviewed", "reviews_of", "unattended", "dispatchable", "reservations"),
     *("due", "wakes", "waking", "woken_by", "last_work", "at_hand", "unread", "frozen"),
     *("fenced", "holder", "alarms", "whom", "held", "held_since", "names_of"),
-    *("dead_conversations", "dead_conversations_since"),
+    *("dead_conversations", "dead_conversations_since", "needs", "lost_with", "unproven"),
+    *("is_dead_inside", "check_thawed", "told"),
 }
 """They change nothing."""
 OF_ITSELF = {

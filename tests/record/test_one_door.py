@@ -35,7 +35,13 @@ WRITERS = {
     "events": {"insert_event"},
     "claims": {"insert_claim"},
     "findings": {"insert_finding"},
-    "agents": {"insert_agent", "write_agent", "terminate_agent", "terminate_agents"},
+    "agents": {
+        "insert_agent",
+        "write_agent",
+        "terminate_agent",
+        "terminate_agents",
+        "settle_inside",
+    },
     "tokens": {
         *("insert_token", "revoke_token", "revoke_tokens_of_task", "revoke_tokens_of_agent"),
         "revoke_tokens_of_the_dead",
