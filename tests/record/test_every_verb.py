@@ -31,7 +31,7 @@ READS = {
     *("due", "wakes", "waking", "woken_by", "last_work", "at_hand", "unread", "frozen"),
     *("fenced", "holder", "alarms", "whom", "held", "held_since", "names_of"),
     *("dead_conversations", "dead_conversations_since", "needs", "lost_with", "unproven"),
-    *("is_dead_inside", "check_thawed", "told"),
+    *("is_dead_inside", "check_thawed", "told", "waiting", "held_back"),
 }
 """They change nothing."""
 OF_ITSELF = {
