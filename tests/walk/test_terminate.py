@@ -215,8 +215,8 @@ def test_a_session_names_its_agent_and_its_conversation_is_sealed(walk: Walk) ->
     home = Path(os.environ["HOME"])
     transcript = home / ".claude" / "projects" / "-work" / f"{session}.jsonl"
     transcript.parent.mkdir(parents=True)
-    transcript.write_text("{}\n")
-    done = walk.run(*walk.claude(init(), said("all done")))
+    keeps = f"open({str(transcript)!r}, 'w').write('{{}}')"
+    done = walk.run(*walk.claude(init(), said("all done"), before=keeps))
     ledger = walk.ledger()
     answer = walk.tg("terminate", session, "--json").json()
     assert answer["task"] is None

@@ -67,6 +67,8 @@ def test_the_answer_in_json_is_the_task(verb: str, tg: Run, furnished: Furnished
     task = furnished.tasks[FROM[verb][0]]
     document = tg(verb, task, *WORDS[verb], "--json").json()
     assert (document["id"], document["task_status"]) == (task, TO[verb])
+    if verb == "cancel":
+        assert document.pop("wakes_called_off") == 0
     assert document == tg("show", task, "--json").json()
 
 
@@ -252,7 +254,7 @@ def test_force_again_changes_nothing_and_says_so(tg: Run, furnished: Furnished):
     before = task_of(furnished, S.RUNNING)
     again = tg("stop", task, "--force")
     assert again.status == 0
-    assert "was already terminated" in again.out
+    assert "was terminated already; nothing changed" in again.out
     assert tg("stop", task, "--force", "--json").json()["already_terminated"] is True
     assert task_of(furnished, S.RUNNING) == before
 
