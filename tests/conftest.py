@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,6 +38,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep PostgreSQL's guardian in the controller; workers only learn where it is."""
+    _hear_signals()
     worker = getattr(config, "workerinput", None)
     closing = config.stash[CLOSING] = contextlib.ExitStack()
     if worker is not None:
@@ -46,6 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
     elif installation := find_installation():
         server = closing.enter_context(PostgresServer.guarded(installation))
         config.stash[POSTGRES_HOME] = server.home
+
+
+def _hear_signals() -> None:
+    """Whoever starts the tests in the background ignores these, and every child would, too."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            hears = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, hears)
 
 
 @pytest.hookimpl(optionalhook=True)

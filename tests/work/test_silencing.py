@@ -49,6 +49,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
         thread.join(40)
 
 
+def names_of(quarry: Quarry) -> list[str]:
+    return sorted(each.name for each in living([quarry])[quarry.run])
+
+
 def shaped(shape: str, beats: Path) -> list[str]:
     return [sys.executable, "-I", "-S", shapes.__file__, shape, str(beats), "stay"]
 
@@ -93,8 +97,10 @@ def test_a_guard_that_is_gone_vouches_for_nothing(start: Callable[..., Started])
 def test_a_guard_that_does_not_obey_is_killed_with_all_it_holds(
     start: Callable[..., Started],
 ) -> None:
-    quarry, over = start("sh", "-c", "sleep 60 & kill -STOP $PPID; sleep 60")
+    quarry, over = start("sh", "-c", "sleep 60 & sleep 60")
+    until(lambda: names_of(quarry).count("sleep") == 2)
     assert quarry.process
+    os.kill(quarry.process.pid, signal.SIGSTOP)
     stat = Path(f"/proc/{quarry.process.pid}/stat")
     until(lambda: " T " in stat.read_text())
     silence = silence_runs([quarry])
@@ -111,7 +117,7 @@ def test_without_isolation_a_child_without_a_mark_is_known_by_its_parent(
     seconds = f"61.{os.getpid()}"
     script = f"env -i sh -c 'setsid sleep {seconds}; :' & wait"
     quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
-    until(lambda: len(living([quarry])[quarry.run]) == 3)
+    until(lambda: names_of(quarry) == ["sh", "sh", "sleep"])
     silence = silence_runs([quarry])
     assert alive_with(seconds) == []
     assert sorted(each.name for each in silence.killed) == ["sh", "sh", "sleep"]
@@ -126,7 +132,7 @@ def test_who_was_seen_is_dead_before_it_is_called_so(
     seconds = f"60.{os.getpid()}"
     script = f"setsid sleep {seconds} & wait"
     quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
-    until(lambda: len(living([quarry])[quarry.run]) == 2)
+    until(lambda: names_of(quarry) == ["sh", "sleep"])
     monkeypatch.setattr(silencing, "kin_of", lambda _: [])
     silence = silence_runs([quarry])
     assert sorted(each.name for each in silence.killed) == ["sh", "sleep"]
