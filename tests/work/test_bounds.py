@@ -93,6 +93,14 @@ def test_what_is_shared_or_mapped_or_only_reserved_is_not_counted_twice(
     assert (ended.stopped, ended.code) == ("", 0)
 
 
+def test_a_process_that_has_gone_since_it_was_seen_holds_nothing():
+    me = shim.entry_of(os.getpid())
+    assert me
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    assert shim.pages_held(me._replace(pid=gone.pid)) == 0
+
+
 def test_a_process_that_does_not_show_its_memory_counts_with_all_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -91,6 +91,8 @@ def pages_held(entry: Entry) -> int:
     """The memory that is a process's own, or its share of it, files aside; all where not shown."""
     try:
         text = read_all(f"/proc/{entry.pid}/smaps_rollup")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has gone since it was seen
     except OSError:
         return entry.pages
     kib = [
