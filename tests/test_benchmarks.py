@@ -47,7 +47,7 @@ STATEMENTS = {
     "judge": 8,
     "terminate": 15,
     "terminate again": 5,
-    "cancel": 11,
+    "cancel": 10,
     "page": 4,
     "page of a status": 4,
     "counts": 3,

@@ -146,8 +146,8 @@ def test_a_command_that_is_only_spoken_of_needs_nobody(line: str):
         ("WebFetch", Action("WebFetch", "https://example.org", False), True),
         ("WebFetch", Action("WebSearch", "x", False), False),
         ("mcp__github__merge*", Action("mcp__github__merge_pull_request", "{}", False), True),
-        ("Write(*.env)", Action("Write", "/work/.env", False), True),
-        ("Write(*.env)", Action("Write", "/work/env.py", False), False),
+        ("Write(*.env)", Action("Write", "/srv/app/.env", False), True),
+        ("Write(*.env)", Action("Write", "/srv/app/env.py", False), False),
         ("Bash(rm -rf *)", command("cd / && rm -rf *"), True),
         ("Bash(rm -rf *)", Action("Write", "rm -rf x", False), False),
         ("git push", Action("Write", "git push", False), False),
@@ -163,7 +163,7 @@ def test_a_pattern_is_a_tool_a_tools_argument_or_a_command(
 
 def test_a_person_is_asked_about_the_command_itself_on_one_line():
     assert str(command("git\n  push")) == "git push"
-    assert str(Action("Write", "/work/.env", False)) == "Write(/work/.env)"
+    assert str(Action("Write", "/srv/app/.env", False)) == "Write(/srv/app/.env)"
 
 
 def test_a_person_is_told_that_a_long_command_is_cut_and_by_what_it_is_known():
@@ -174,10 +174,10 @@ def test_a_person_is_told_that_a_long_command_is_cut_and_by_what_it_is_known():
 
 
 def test_a_command_beside_an_argument_is_looked_at_and_shown():
-    action = Action("editor", "/work/.env", False, "git push")
+    action = Action("editor", "/srv/app/.env", False, "git push")
     assert needs_person(PUSH, action) == "git push"
     assert needs_person(("editor(*.env)",), action) == "editor(*.env)"
-    assert str(action) == "editor(/work/.env): git push"
+    assert str(action) == "editor(/srv/app/.env): git push"
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,10 @@ class Endings(Desk):
         )
         if run:
             self._close(tx, run, ended, detail, entry.actor)
-        self._disown(tx, task)
+        if move is Move.TERMINATE:
+            self._disown(tx, task)
+        else:  # what would wake somebody for it was called off already, and counted
+            tx.run("revoke_tokens_of_task", task_key=task.key, now=tx.now)
         self._nobody_needed(tx, task, f"{move} by {entry.actor}")
         return hit, [run.id] if run and live else []
 
