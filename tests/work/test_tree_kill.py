@@ -189,14 +189,15 @@ def test_a_sweep_finds_what_descends_from_a_process(tmp_path: Path):
     parent = subprocess.Popen(["sh", "-c", f"sleep 60 & sleep 60; : {word}"])
     identity = Identity.of(parent.pid)
     assert identity
-    until(lambda: len(os.listdir(f"/proc/{parent.pid}/task")) == 1 and children(parent.pid) == 2)
+    until(lambda: names(parent.pid) == ["sleep", "sleep"])  # each has become what it is
     swept, survivors = sweep("", identity)
     assert sorted(one.name for one in swept) == ["sh", "sleep", "sleep"]
     assert (survivors, parent.wait()) == ((), -signal.SIGKILL)
 
 
-def children(pid: int) -> int:
-    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+def names(pid: int) -> list[str]:
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [Path(f"/proc/{child}/comm").read_text().strip() for child in below]
 
 
 def test_a_sweep_spares_its_sender_and_those_it_descends_from(tmp_path: Path):
