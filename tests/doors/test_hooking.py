@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -515,6 +516,8 @@ def test_a_guarded_command_has_the_signals_of_a_fresh_process(seat: Seat):
     look = ["grep", "^SigIgn", "/proc/self/status"]
     fresh = subprocess.run(look, capture_output=True, text=True, check=True).stdout
     assert guard(seat, *look).out == fresh
+    ignored = int(fresh.split()[1], 16)
+    assert not ignored & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1)
 
 
 @pytest.mark.parametrize(("word", "code"), [("/nowhere/x", 127), ("/etc/passwd", 126)])

@@ -186,8 +186,9 @@ def test_closing_a_ledger_that_wrote_marks_the_history_outside(
     path = tmp_path / "outside" / "anchor"
     written = 0
     marks = Anchor(str(path)).marks()
-    while len(marks) < 2:  # a writer in a database beside may hold the newest event back once
-        assert written < 10
+    most = 2 if store_url.startswith("sqlite") else 10
+    while len(marks) < 2:  # on a server, a writer in a database beside may hold the newest back
+        assert written < most
         ledger = open_ledger(store_url, anchor=str(path))
         opened(ledger)
         ledger.close()

@@ -109,6 +109,15 @@ def test_cancel_from_every_status(ledger: Ledger, status: TaskStatus) -> None:
     assert all(run.verdict is not Outcome.PENDING for run in ledger.dossier(task.id).runs)
 
 
+@pytest.mark.criterion("O01")
+def test_a_cancel_takes_the_tokens_of_its_run(ledger: Ledger) -> None:
+    ticket = started(ledger)
+    for role in (Role.AGENT, Role.JUDGE):
+        ledger.mint_token(role, "t", actor=OPERATOR, ticket=ticket)
+    ledger.cancel(ticket.task, actor=OPERATOR)
+    assert [token.revoked_at is None for token in ledger.tokens()] == [False, False]
+
+
 @pytest.mark.criterion("C11")
 def test_a_cancel_key_belongs_to_one_task(ledger: Ledger) -> None:
     task, other = opened(ledger), opened(ledger)

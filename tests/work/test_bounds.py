@@ -94,10 +94,14 @@ def test_what_is_shared_or_mapped_or_only_reserved_is_not_counted_twice(
 
 
 def test_a_process_that_has_gone_since_it_was_seen_holds_nothing():
-    with subprocess.Popen(["sleep", "60"]) as process:
+    script = "print(flush=True); import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()  # by now it holds something
         seen = shim.entry_of(process.pid)
         process.kill()
     assert seen
+    assert seen.pages > 0
     assert shim.pages_held(seen) == 0
 
 
