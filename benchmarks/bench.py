@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -24,7 +27,9 @@ from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.sqlite import file_system
 
 MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a private folder in it
-ROOMY = 1 << 30
+ROOMY, VERY_ROOMY = 1 << 30, 48 << 30
+"""A million tasks take 6 GB of SQLite and twice that of PostgreSQL, beside what works on them."""
+REDIS_SECONDS = 20.0
 
 
 class Place(NamedTuple):
@@ -43,6 +48,7 @@ class Bench:
         self.scale = scale
         self._closing = ExitStack()
         self._given = server
+        self._room = VERY_ROOMY if scale is Scale.FULL else ROOMY
         self._populated: dict[tuple[str, int], str] = {}
 
     def __enter__(self) -> Self:
@@ -78,7 +84,7 @@ class Bench:
         """Memory first, where it can be had; then a disk."""
         disk = tempfile.gettempdir()
         roots = [MEMORY] if os.access(MEMORY, os.W_OK) else []
-        if roots and shutil.disk_usage(MEMORY).free < ROOMY:
+        if roots and shutil.disk_usage(MEMORY).free < self._room:
             roots = []
         if file_system(disk) != "tmpfs" or not roots:
             roots.append(disk)
@@ -95,7 +101,8 @@ class Bench:
         if installation is None or find_spec("psycopg") is None:
             self.say("no PostgreSQL here: its half is left out")
             return None
-        server = self._closing.enter_context(PostgresServer.guarded(installation))
+        guarded = PostgresServer.guarded(installation, room=self._room)
+        server = self._closing.enter_context(guarded)
         server.start()
         return server
 
@@ -136,6 +143,22 @@ class Bench:
         kind = file_system(str(self.postgres.home))
         return [Place(f"PostgreSQL, {kind}", "postgres", self._fresh_database)]
 
+    @cached_property
+    def redis(self) -> Place | None:
+        """A Redis that answers when a write is on the disk, if it is installed; for others."""
+        program = shutil.which("redis-server")
+        if program is None or self.scale is Scale.TINY:
+            return None
+        folder = self.folder(self.folders[0])
+        door = os.path.join(folder, "redis.sock")
+        options = {"port": "0", "unixsocket": door, "dir": folder, "save": "",
+                   "appendonly": "yes", "appendfsync": "always"}  # fmt: skip
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        server = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL)  # noqa: S603 - found
+        self._closing.callback(server.wait)
+        self._closing.callback(server.terminate)
+        return Place(f"Redis, {file_system(folder)}", "redis", lambda: _emptied(door))
+
     def populated(self, place: Place, tasks: int) -> str:
         """A store with so many tasks; made once and shared by the suites."""
         if (place.name, tasks) not in self._populated:
@@ -145,3 +168,20 @@ class Bench:
                 populate(url, tasks)
             self._populated[place.name, tasks] = url
         return self._populated[place.name, tasks]
+
+
+def _emptied(door: str) -> str:
+    """The address of a Redis in which nothing is."""
+    patience = time.monotonic() + REDIS_SECONDS
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.connect(door)
+                caller.sendall(b"FLUSHALL\r\n")
+                assert caller.recv(64) == b"+OK\r\n"
+        except OSError:
+            if time.monotonic() > patience:
+                raise
+            time.sleep(0.05)
+        else:
+            return f"unix://{door}"

@@ -24,7 +24,7 @@ from benchmarks.measure import Figure, at_most, interleaved, percentile, ratio_a
 from truegreen.contract import Caps
 from truegreen.doors.gateway.apis import upstreams_of
 from truegreen.doors.gateway.server import Gateway
-from truegreen.doors.gateway.wire import LAST_CHUNK, chunk, head, read_request
+from truegreen.doors.wire import LAST_CHUNK, chunk, head, read_request
 from truegreen.facts import SYSTEM
 from truegreen.model import Role
 from truegreen.record.ledger import open_ledger

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.bench import Bench, Place
 from benchmarks.lives import CONTRACT, OPERATOR, life
-from benchmarks.measure import Figure, at_most, interleaved, ratio_at_most, seconds
+from benchmarks.measure import At, Figure, at_most, interleaved, ratio_at_most, seconds
 from truegreen.record.ledger import Ledger, Start
 
 FLAT = ratio_at_most(1.5)
@@ -23,7 +23,7 @@ def run(bench: Bench) -> Iterator[Figure]:
 
 def _growing(bench: Bench, place: Place) -> Iterator[Figure]:
     most = bench.scale.pick(1_000_000, 100_000, 200)
-    sizes = [size for size in (0, 10_000, 100_000, 1_000_000) if size <= most] or [0]
+    sizes = [size for size in (0, 1_000, 10_000, 100_000, 1_000_000) if size <= most] or [0]
     if most not in sizes:
         sizes.append(most)
     ledgers = {size: bench.ledger(bench.populated(place, size)) for size in sizes}
@@ -39,7 +39,9 @@ def _growing(bench: Bench, place: Place) -> Iterator[Figure]:
         )
         for size in sizes[1:]:
             what = f"{name}, {size:,} tasks, {place.name}"
-            yield Figure(what, measured[str(size)], "ms", (FLAT,), measured["0"], "empty store")
+            at = At(f"Time of a {name} as the store grows", place.name, "tasks in the store", size)
+            samples, empty = measured[str(size)], measured["0"]
+            yield Figure(what, samples, "ms", (FLAT,), empty, "empty store", at=at)
 
 
 def _each(action: object, ledger: Ledger, times: int) -> float:
@@ -73,6 +75,5 @@ def _recovering(bench: Bench, place: Place) -> Iterator[Figure]:
 def _recover(ledger: Ledger, number: int) -> None:
     overdue = ledger.overdue(limit=number)
     assert len(overdue) == number
-    for each in overdue:
-        ledger.lose(each)
+    assert len(ledger.lose_all(overdue)) == number
     assert not ledger.overdue()

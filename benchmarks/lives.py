@@ -31,6 +31,7 @@ CONTRACT = Contract(
     qa=QaTerms(roles=()),
 )
 DIGEST = contract_digest(CONTRACT)
+DEFINITION = CONTRACT.definition().definition_digest()
 START = Start("bench", base_digest="before")
 TRANSITIONS = 5
 EXIT = Exit(
@@ -106,6 +107,7 @@ _BORN: dict[str, Any] = {
     "rescued": 0,
     "overridden": 0,
     "falsified": 0,
+    "checked": 0,
     "sealed_at": None,
     "attempt": 1,
     "attempts": 0,
@@ -131,7 +133,13 @@ _ENDED = {
     "exit_reason": "done",
     "exit_detail": "completed",
 }
-_GREEN = {"cell": "true_green", "verdict": "passed", "acceptance": "{}", "settled_at": _NOW}
+_GREEN = {
+    "cell": "true_green",
+    "verdict": "passed",
+    "checked": 1,
+    "acceptance": "{}",
+    "settled_at": _NOW,
+}
 
 
 class RawLife:
@@ -168,12 +176,23 @@ class RawLife:
             deferrals_max=3,
             qa_rounds_max=2,
             priority=0,
+            not_before=0,
             parent_key=None,
             qa_of_key=None,
             created_by="operator:bench",
             contract=CONTRACT.text(),
             contract_digest=DIGEST,
             now=_NOW,
+        )
+        sql(
+            "insert_demand",
+            task_key=key,
+            labels="[]",
+            lane=None,
+            definition=DEFINITION,
+            client=CONTRACT.adapter,
+            agent="",
+            host=None,
         )
 
     def _start(self, sql: Execute, key: int, run: str) -> None:
@@ -190,9 +209,19 @@ class RawLife:
             isolation="",
             base_digest="before",
             facts="{}",
+            cost_granted=10_000,
+            tokens_granted=1,
             now=_NOW,
         )
-        sql("insert_lease", run=run, token="t", holder="bench", boot="", expires_at=_NOW)  # noqa: S106 - no secret
+        sql(
+            "insert_lease",
+            run=run,
+            token="t",  # noqa: S106 - no secret
+            holder="bench",
+            boot="",
+            expires_at=_NOW,
+            lasts=60_000_000,
+        )
 
     def _end(self, sql: Execute, key: int, run: str) -> None:
         sql(
@@ -223,6 +252,8 @@ class RawLife:
             cell="awaiting_verdict",
             digest="after",
             usage="{}",
+            cost=0,
+            tokens=0,
             facts="{}",
             now=_NOW,
         )
@@ -267,6 +298,7 @@ class RawLife:
             level="A2",
             reason="gate tests: 212 passed",
             cell="true_green",
+            standing="checked",
             now=_NOW,
         )
         sql("drop_lease", run_key=key)

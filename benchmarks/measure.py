@@ -5,6 +5,7 @@ It knows no store and no suite.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -77,6 +78,15 @@ def ratio_at_least(bound: float) -> Goal:
     return Goal("≥", bound, on_ratio=True)
 
 
+class At(NamedTuple):
+    """Where a figure lies in a plot: on which curve, and how far along the axis."""
+
+    plot: str
+    curve: str
+    axis: str
+    x: float
+
+
 class Figure(NamedTuple):
     """One line of a report: samples, those of the thing beside it, the goals, and what to know."""
 
@@ -87,6 +97,7 @@ class Figure(NamedTuple):
     beside: Sequence[float] = ()
     beside_what: str = ""
     note: str = ""
+    at: At | None = None
 
     @property
     def value(self) -> Spread | None:
@@ -137,6 +148,12 @@ def interleaved(
         for name in names if repetition % 2 == 0 else reversed(names):
             samples[name].append(actions[name]())
     return samples
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """How y grows with x: the slope of the line through the logarithms; 1 is linear, 0 is flat."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    return statistics.linear_regression(*zip(*logs, strict=True)).slope
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

@@ -114,6 +114,7 @@ def _live_patterns(ledger: Ledger) -> None:
             goal=f"make the tests of part {number} pass",
             role=_ROLES[number % len(_ROLES)],
             gates=CONTRACT.gates,
+            command=(f"agent-{number}",),  # of one definition, so many failures would hold it back
             priority=number % 5,
             budget=Budget(attempts=1),
             qa=QaTerms(roles=()),
@@ -130,7 +131,9 @@ def _live_patterns(ledger: Ledger) -> None:
 _TIMES = ("created_at", "updated_at", "settled_at", "seen_at", "ended_at", "judged_at", "at")
 _KINDS = {"tasks": "tsk", "runs": "run", "findings": "fnd", "events": "evt", "inbox": "inb"}
 _KINDS["agents"] = "agt"
-_TABLES = ("agents", "tasks", "runs", "leases", "claims", "findings", "events", "inbox")
+_TABLES = ("agents", "tasks", "demands", "runs", "leases", "claims", "findings", "events", "inbox")
+_OWNED = {"leases": ("runs", "run_key"), "demands": ("tasks", "task_key")}
+"""Tables whose rows go by another's key."""
 _DIGITS = {"sqlite": "printf('%018d', {})", "postgres": "lpad(({})::text, 18, '0')"}
 
 
@@ -162,8 +165,7 @@ def _copy(dialect: str, table: str, columns: list[str], strides: dict[str, int],
         changed["id"] = f"'{_KINDS[table]}_' || {_DIGITS[dialect].format(shifted('key', table))}"
     if table == "tasks":
         changed["title"] = f"title || ' copy' || CAST({n} AS TEXT)"
-    owner = "runs" if table == "leases" else table
-    key = "run_key" if table == "leases" else "key"
+    owner, key = _OWNED.get(table, (table, "key"))
     only = " AND task_key IS NOT NULL" if table == "events" else ""
     chosen = ", ".join(changed.get(column, column) for column in columns)
     return (
@@ -207,6 +209,7 @@ def _multiply(loader: _Loader, hundreds: int) -> None:
 def _count(loader: _Loader, hundreds: int) -> None:
     """Every copy stands where its pattern stands, and ended so many hours before it."""
     loader.run(f"UPDATE counters SET tasks = tasks * {hundreds}")
+    loader.run(f"UPDATE meters SET total = total * {hundreds}")
     columns = _columns(loader, "tallies")
     hour, runs = columns.index("hour"), columns.index("runs")
     tallied: Counter[tuple[Any, ...]] = Counter()

@@ -74,6 +74,11 @@ def raw_pipelined(url: str) -> Iterator[RawLife]:
         yield RawLife(transaction)
 
 
+_TABLE = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+_KEYS = {"leases": "run_key", "demands": "task_key"}
+"""What rows are known by that have no key of their own."""
+
+
 def as_one(statements: list[str]) -> str:
     """One data-modifying CTE, in which each statement waits for the one before it."""
     parts = []
@@ -85,7 +90,8 @@ def as_one(statements: list[str]) -> str:
                 bare = bare.replace(_OF_THE_RUN, f"(SELECT key FROM {before})")
             else:
                 bare = _ANCHOR.sub(rf"(SELECT \g<0>::bigint FROM {before})", bare, count=1)
-        key = "run_key" if "leases" in bare else "key"
+        table = _TABLE.match(bare)
+        key = _KEYS.get(table[1], "key") if table else "key"
         own = _PARAMETER.sub(rf"%(p{number}_\1)s", bare)
         parts.append(f"w{number} AS ({own} RETURNING {key})")
     return f"WITH {', '.join(parts)} SELECT 1 FROM w{len(statements) - 1}"

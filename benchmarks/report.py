@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -89,7 +89,8 @@ def _goals(figure: Figure) -> tuple[str, str]:
 def cells(figure: Figure) -> tuple[str, ...]:
     """One line of a table."""
     beside = Spread.of(figure.beside) if figure.beside else None
-    other = f"{figure.beside_what}: {_spread(beside, figure.unit)}" if beside else ""
+    spread = _spread(beside, figure.unit) or "not measured"
+    other = f"{figure.beside_what}: {spread}" if figure.beside_what else ""
     goal, verdict = _goals(figure)
     value = _spread(figure.value, figure.unit) if figure.samples else "not measured"
     note = f" [{figure.note}]" if figure.note else ""
@@ -109,30 +110,18 @@ def as_text(parts: Iterable[Part], facts: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table(part: Part) -> list[str]:
+    """The lines of a part, for a page."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(figure) for figure in part.figures)]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
 def as_markdown(parts: Iterable[Part], facts: dict[str, str]) -> str:
     """For a page."""
     lines = ["# Benchmarks", "", *(f"- {name}: {value}" for name, value in facts.items())]
     for part in parts:
-        lines += ["", f"## {part.name}", "", part.about, ""]
-        lines += [f"| {' | '.join(HEADINGS)} |", "|" + " --- |" * len(HEADINGS)]
-        lines += [f"| {' | '.join(cells(figure))} |" for figure in part.figures]
+        lines += ["", f"## {part.name}", "", part.about, "", *table(part)]
     return "\n".join(lines) + "\n"
-
-
-def as_data(parts: Iterable[Part], facts: dict[str, str]) -> dict[str, Any]:
-    """For a program: every sample."""
-    return {
-        "machine": facts,
-        "figures": [
-            {
-                "suite": part.name,
-                **figure._asdict(),
-                "goals": [goal._asdict() | {"met": figure.kept(goal)} for goal in figure.goals],
-            }
-            for part in parts
-            for figure in part.figures
-        ],
-    }
 
 
 def summary(parts: Iterable[Part]) -> str:

@@ -15,8 +15,10 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Figure, Goal, at_most, interleaved, ratio_at_least, seconds
 from truegreen.contract import Isolation
 from truegreen.work import process
+from truegreen.work.agents.command import CommandReader
 from truegreen.work.process import Launch
 
+PROSE, ONE_LINE = "plain text", "one line"
 BARE = "cat to cat, into a file"
 RATE = (Goal("≥", 250.0), ratio_at_least(0.4))
 GROWTH = at_most(64.0)
@@ -43,9 +45,9 @@ def run(bench: Bench) -> Iterator[Figure]:
     """Three kinds of output, each in turn with the bare pipe; then what it takes of memory."""
     folder = bench.folder(bench.folders[0])
     size = bench.scale.pick(1024, 256, 2) * MEGABYTE
-    for what, make in (("events", events), ("plain text", prose), ("one line", one_line)):
+    for what, make in (("events", events), (PROSE, prose), (ONE_LINE, one_line)):
         path = os.path.join(folder, what.replace(" ", "-"))
-        fill(path, make(), size if what != "one line" else min(size, 100 * MEGABYTE))
+        fill(path, make(), size if what != ONE_LINE else min(size, 100 * MEGABYTE))
         yield from _rates(bench, what, path)
         os.unlink(path)
     path = os.path.join(folder, "flood")
@@ -61,7 +63,7 @@ def _rates(bench: Bench, what: str, path: str) -> Iterator[Figure]:
     out = f"{path}.out"
     samples = interleaved(
         bench.scale.repetitions,
-        {BARE: partial(_bare, path, out), what: partial(_ours, path, out)},
+        {BARE: partial(_bare, path, out), what: partial(ours, path, out, what)},
     )
     yield Figure(f"{what}: parsed, redacted, hashed, stored", samples[what], "MB/s", RATE,
                  samples[BARE], BARE)  # fmt: skip
@@ -74,8 +76,12 @@ def _bare(path: str, out: str) -> float:
     return os.path.getsize(path) / MEGABYTE / took
 
 
-def _ours(path: str, out: str) -> float:
-    ended = process.run(stored(path, out), line=_parsed)
+def ours(path: str, out: str, what: str = "") -> float:
+    """Megabytes a second of a child that writes a file to its output."""
+    if what == PROSE:
+        ended = process.run(stored(path, out), block=CommandReader().feed)
+    else:
+        ended = process.run(stored(path, out), line=_parsed)
     assert ended.code == 0, ended
     assert ended.stdout.size == ended.stdout.stored == os.path.getsize(path)
     return os.path.getsize(path) / MEGABYTE / ended.seconds
@@ -147,7 +153,7 @@ def events() -> bytes:
 
 
 def prose() -> bytes:
-    """What a build or a test run prints; nobody parses it."""
+    """What a build or a test run prints: a live view shows its last line."""
     source = random.Random(2)
     return "".join(f"{_words(12, source)}\n" for _ in range(4000)).encode()
 

@@ -108,10 +108,11 @@ def _silence(ledger: Ledger, home: str, level: Isolation, many: int) -> float:
         isolation=isolation,
         tag=ticket.run,
     )
-    up = threading.Event()
+    up, told = threading.Event(), threading.Event()
 
     def started(process: Identity) -> None:
         ledger.heartbeat(ticket, process=process._asdict())
+        told.set()
 
     def supervise() -> None:
         run_process(launch, line=lambda _: up.set(), started=started)
@@ -119,6 +120,7 @@ def _silence(ledger: Ledger, home: str, level: Isolation, many: int) -> float:
     supervisor = threading.Thread(target=supervise)
     supervisor.start()
     assert up.wait(_STARTED_SECONDS)
+    assert told.wait(_STARTED_SECONDS)
     begun = time.perf_counter()
     answer = terminate(ledger, Whom("task", task), state_dir=home, actor=OPERATOR)
     took = time.perf_counter() - begun
