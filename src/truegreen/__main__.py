@@ -33,6 +33,10 @@ def _guarded() -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _mute(PIPE_CLOSED)
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"truegreen: {error.name} is missing: the installation is not whole\n")
+        sys.stderr.write("next: pip install --force-reinstall truegreen, or the same with pipx\n")
+        return 5
     except OSError as error:
         sys.stderr.write(f"truegreen: the output can't be written: {error.strerror}\n")
         return _mute(5)

@@ -6,6 +6,7 @@ Faces get here what they work with. It decides nothing about tasks and prints no
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from os import path as paths
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,12 @@ from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.store import open_store
 
 if TYPE_CHECKING:
+    from truegreen.record.ledger.leases import Overdue
     from truegreen.supervisor.place import Place
+    from truegreen.work.tree import Identity
 
 RUN_VARIABLE = "TRUEGREEN_RUN"
+SHORT_LEASE = "TRUEGREEN_SHORT_LEASE"
 FOR_AGENTS = ("done", "fail", "blocked", "noop", "checkpoint", "guard", "credential", "hook")
 _SQLITE = "sqlite://"
 
@@ -41,10 +45,10 @@ def anchor_path(config: Config) -> str:
     return paths.join(config.state_dir, f"anchor-{name}.jsonl")
 
 
-def ledger_of(config: Config) -> Ledger:
+def ledger_of(config: Config, clock: Callable[[], int] | None = None) -> Ledger:
     """The ledger in force: an empty store is created, a wrecked one refused."""
     _hush(config)
-    return open_ledger(config.store, anchor=anchor_path(config))
+    return open_ledger(config.store, anchor=anchor_path(config), clock=clock)
 
 
 def unverified_ledger(config: Config) -> Ledger:
@@ -67,8 +71,23 @@ def place_of(config: Config) -> Place:
 
     file = store_file(config)
     store = [f"{file}{end}" for end in _NEIGHBOURS] if file else [anchor_path(config)]
-    place = Place(config.state_dir, (), os.environ, _program(), held_of(config))
-    return place._replace(hidden=(config.state_dir, place.reviews, *store))
+    place = Place(config.state_dir, (), os.environ, _program(), held_of(config), config.file or "")
+    hidden = (config.state_dir, place.reviews, *store)
+    return place._replace(hidden=hidden, lease=min(place.lease, _lease()))
+
+
+def workplace_of(config: Config) -> Place:
+    """The same for who carries work out: without git, no task is spent on finding that out."""
+    from truegreen.work.workspace.mirror import find_git  # noqa: PLC0415 - as above
+
+    find_git(config.state_dir)
+    return place_of(config)
+
+
+def _lease() -> float:
+    """Tests need not wait for half a minute; a lease can be made shorter only."""
+    asked = os.environ.get(SHORT_LEASE, "")
+    return float(asked) if asked.replace(".", "", 1).isdigit() else float("inf")
 
 
 def held_of(config: Config) -> str:
@@ -76,7 +95,7 @@ def held_of(config: Config) -> str:
     return paths.join(config.state_dir, "held")
 
 
-_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".anchor")
+_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".anchor", ".wake")
 
 
 def _program() -> str:
@@ -113,14 +132,49 @@ def check_outside(ledger: Ledger) -> None:
     live, unproven = ledger.owned(""), ledger.unproven()
     if not live and not unproven:
         return
-    from truegreen.supervisor.holder import process_of, read_holder  # noqa: PLC0415 - only then
-    from truegreen.work.tree import own_tag  # noqa: PLC0415 - as above
+    from truegreen.work.tree import own_tag  # noqa: PLC0415 - only then
 
-    runs = {left.run: process_of(left.lease.process) for left in live}
-    keepers = [read_holder(left.lease.holder) for left in live]
-    run = own_tag({**dict.fromkeys(unproven), **runs}, keepers)
+    runs, keepers = _roots(live, unproven)
+    run = own_tag(runs, keepers, _jailed(ledger, runs))
     if run:
         raise _inside(run)
+
+
+def check_peer(ledger: Ledger, peer: tuple[str, int], here: tuple[str, int]) -> None:
+    """The same for whoever is at the other end of a connection, if that is on this machine."""
+    live, unproven = ledger.owned(""), ledger.unproven()
+    if not live and not unproven:
+        return
+    from truegreen.work.peers import UNSEEN, run_behind  # noqa: PLC0415 - only then
+    from truegreen.work.tree import Marks  # noqa: PLC0415 - as above
+
+    runs, keepers = _roots(live, unproven)
+    run = run_behind(peer, here, runs, Marks.of(runs, keepers, _jailed(ledger, runs)))
+    if run == UNSEEN:
+        message = "it can't be seen who asks; while agents work, nobody hidden acts for a person"
+        raise Forbidden(message)
+    if run:
+        raise _inside(run)
+
+
+Roots = tuple[dict[str, "Identity | None"], list["Identity | None"]]
+
+
+def _roots(live: list[Overdue], unproven: list[str]) -> Roots:
+    """The runs that may live with their outermost processes, and the supervisors that keep them."""
+    from truegreen.supervisor.holder import process_of, read_holder  # noqa: PLC0415 - as above
+
+    runs = {left.run: process_of(left.lease.process) for left in live}
+    return {**dict.fromkeys(unproven), **runs}, [read_holder(left.lease.holder) for left in live]
+
+
+def _jailed(ledger: Ledger, runs: dict[str, Identity | None]) -> set[str]:
+    """The runs whose processes can't leave the one that they all descend from."""
+    from truegreen.contract.terms import Isolation  # noqa: PLC0415 - as above
+    from truegreen.record.ledger.reads import LONGEST_PAGE  # noqa: PLC0415 - as above
+
+    live = (each.run for each in ledger.live_runs(limit=LONGEST_PAGE))
+    return {run.id for run in live if run.isolation == Isolation.JAIL and runs.get(run.id)}
 
 
 def _inside(run: str) -> Forbidden:

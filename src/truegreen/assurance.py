@@ -5,9 +5,8 @@ Every finding and every verdict carries a level, and whoever shows one shows its
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from truegreen.model import Level
+from truegreen.tuples import NamedTuple
 
 
 class Meaning(NamedTuple):

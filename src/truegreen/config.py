@@ -49,6 +49,8 @@ class Config(Struct, frozen=True, kw_only=True):
     contents: ConfigFile
     sources: dict[str, str]
     warnings: tuple[str, ...] = ()
+    looked: tuple[str, ...] = ()
+    """Where a file was looked for: the one in force is the last, unless there is none."""
 
     def describe(self) -> dict[str, Any]:
         """All settings with all defaults spelled out, fit to be shown to anybody."""
@@ -80,7 +82,7 @@ def load_config(
     environ: Mapping[str, str], cwd: str, store: str | None = None, config: str | None = None
 ) -> Config:
     """The settings in force: options before environment before file before what is built in."""
-    file, file_source = _find_file(environ, cwd, config)
+    file, looked, file_source = _find_file(environ, cwd, config)
     raw = _read(file) if file else {}
     url, url_source = _find_store(environ, cwd, store)
     state_dir, state_source = _find_state_dir(environ, url)
@@ -90,27 +92,39 @@ def load_config(
         store=url,
         state_dir=state_dir,
         file=file,
-        contents=convert(raw, ConfigFile, file or FILE_NAME),
+        contents=convert(raw, ConfigFile, file or FILE_NAME) if raw else ConfigFile(),
         sources=sources,
         warnings=(*_warnings(url, cwd, file),),
+        looked=looked,
     )
 
 
 # --- the file
 
 
-def _find_file(environ: Mapping[str, str], cwd: str, option: str | None) -> tuple[str | None, str]:
+def spot(file: str) -> str:
+    """The one name of a file, whatever links lead to its folder; the file itself may be a link."""
+    folder, name = paths.split(paths.abspath(file))
+    return paths.join(paths.realpath(folder), name)
+
+
+def _find_file(
+    environ: Mapping[str, str], cwd: str, option: str | None
+) -> tuple[str | None, tuple[str, ...], str]:
+    """The file in force by its one name, where it was looked for, and how it was found."""
     for name, source in (
         (option, "--config"),
         (environ.get("TRUEGREEN_CONFIG"), "$TRUEGREEN_CONFIG"),
     ):
         if name:
-            return paths.abspath(paths.join(cwd, checked(name, source, _URL_BYTES))), source
+            file = spot(paths.join(cwd, checked(name, source, _URL_BYTES)))
+            return file, (file,), source
+    looked: list[str] = []
     for folder in _upward(cwd):
-        candidate = paths.join(folder, FILE_NAME)
-        if paths.lexists(candidate):
-            return candidate, f"found upward from {cwd}"
-    return None, f"no {FILE_NAME} found upward from {cwd}"
+        looked.append(spot(paths.join(folder, FILE_NAME)))
+        if paths.lexists(looked[-1]):
+            return looked[-1], tuple(looked), f"found upward from {cwd}"
+    return None, tuple(looked), f"no {FILE_NAME} found upward from {cwd}"
 
 
 def _upward(folder: str) -> Iterator[str]:
@@ -240,15 +254,22 @@ def _effective(contents: ConfigFile) -> dict[str, Any]:
     for name, template in contents.tasks.items():
         contract = contents.contract(name)
         said = {key: value for key, value in plain(template).items() if key not in _NESTED}
-        settings |= _flat(f"tasks.{name}", said)
+        settings |= _flat(f"tasks.{name}", masked(said))
         settings |= _layer(f"tasks.{name}", contract)
     whole = plain(contents)
-    settings |= _flat("qa", whole["qa"])
+    for section in ("qa", "web", "alerts", "gateway", "queue", "breakers"):
+        settings |= _flat(section, whole[section])
+    settings |= _flat("engine", masked_engine(whole["engine"]))
+    for section in ("github", "otel"):
+        settings |= _flat(section, masked(whole[section] or {}))
+    if whole["heartbeat"]:
+        settings |= _flat("heartbeat", masked_heartbeat(whole["heartbeat"]))
     for section in ("agents", "gates", "evaluators", "routines"):
         for name, table in whole[section].items():
             table.pop("name", None)  # the key says it
-            settings |= _flat(f"{section}.{name}", _masked(table))
-    return {**settings, "notify": [_masked_notify(table) for table in whole["notify"]]}
+            settings |= _flat(f"{section}.{name}", masked(table))
+    notices = [masked_notice(table) for table in whole["notify"]]
+    return {**settings, "limits": whole["limits"], "notify": notices}
 
 
 _NESTED = ("caps", "budget", "max_attempts")
@@ -267,15 +288,122 @@ def _flat(prefix: str, table: dict[str, Any]) -> dict[str, Any]:
     return {f"{prefix}.{key}": value for key, value in table.items()}
 
 
-def _masked(table: dict[str, Any]) -> dict[str, Any]:
-    """Without the values that tables of gates may hold for a program's eyes only."""
-    hidden = {"env": dict.fromkeys(table.get("env", ()), "***")} if "env" in table else {}
-    shown = {"url": redacted_url(table["url"])} if "url" in table else {}
-    return {**table, **hidden, **shown}
+_ADDRESSES = ("url", "base_url", "endpoint", "api")
+_COMMANDS = ("command", "resume", "args", "options")
+_TELLING = r"(?i)key|token|secret|passw|credential|authori[sz]ation|cookie"
+_NAMES_USERS = r"-[auU]|--(?:proxy-)?(?:user|auth)"
+_OPENS_KEYS = ("--pass", "-pass", "-passin", "-passout")
+_TAKE_P = frozenset({"login", "sshpass", "mysql", "mysqldump", "mysqladmin", "mariadb", "mongosh"})
+"""Programs whose `-p` is a password; elsewhere it is a port, a path or a plugin."""
+_VALUE = r"""(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|\S)+"""
+_NAMED = r"""(?<![\w.-])([\w.-]+)(["']?\s*(?:=|:(?!:|//))[ \t]*)"""
+_NESTED_QUOTES = 4
 
 
-def _masked_notify(table: dict[str, Any]) -> dict[str, Any]:
+def masked(table: dict[str, Any]) -> dict[str, Any]:
+    """A table without what it may hold for a program's eyes only."""
+    shown: dict[str, Any] = {key: _address(table[key]) for key in _ADDRESSES if table.get(key)}
+    shown |= {key: masked_words(table[key]) for key in _COMMANDS if table.get(key)}
+    if "env" in table:
+        shown["env"] = dict.fromkeys(table["env"], "***")
+    return {**table, **shown}
+
+
+def _address(url: str) -> str:
+    """A query may hold a key under any name; so long a user is a key."""
+    shown = re.sub(r"\?[^#]*", "?***", redacted_url(url), count=1)
+    return re.sub(r"://[^\s/?#@:]{16,}@", "://***@", shown)
+
+
+def masked_words(words: list[str], depth: int = 0) -> list[str]:
+    """A command without what it opens doors with: headers, addresses, `--token X`, `-u a:X`."""
+    named = {word.rpartition("/")[2].lstrip("$(;&|`") for word in words}
+    takes_p = not named.isdisjoint(_TAKE_P)
+    return [
+        _masked_after(flag, word, depth, takes_p=takes_p)
+        for flag, word in zip(["", *words], words, strict=False)
+    ]
+
+
+def _masked_after(flag: str, word: str, depth: int, *, takes_p: bool) -> str:
+    telling = flag.startswith("-") and not re.search(r"[=\s]", flag) and re.search(_TELLING, flag)
+    if telling or flag in _OPENS_KEYS or (takes_p and flag == "-p"):
+        return "***"
+    if takes_p and re.match("-p[^-]", word):
+        return "-p***"
+    return _masked_user(flag, word) or _masked_word(word, depth)
+
+
+def _masked_user(flag: str, word: str) -> str:
+    """`-u a:***`, also in one word; nothing where no user has a password."""
+    own = re.match(r"-[auU](?=[^-])|--(?:proxy-)?(?:user|auth)=", word)
+    begin = own.end() if own else 0
+    known = re.match(r"""(["']?)[^\s:"'=]*:(?!//)(?=.)""", word[begin:])
+    if not known or not (own or re.fullmatch(_NAMES_USERS, flag)):
+        return ""
+    closing = known[1] if word.endswith(known[1]) else ""
+    return f"{word[:begin]}{known[0]}***{closing}"
+
+
+def _masked_word(word: str, depth: int) -> str:
+    name, _, value = word.partition("=")
+    if value and re.fullmatch(r"[\w.-]+", name) and re.search(_TELLING, name):
+        return f"{name}=***"
+    line = _without_named(word)
+    if "://" in line:
+        line = re.sub(r"(?<!\S)\S+://\S+", lambda found: _address(found[0]), line)
+    if depth == _NESTED_QUOTES or not re.search(r"\S\s", line):
+        return line
+    if depth and line[0] in "\"'":  # a line inside of a line
+        end = len(line) - (line[-1] == line[0])
+        return line[0] + _masked_word(line[1:end], depth + 1) + line[end:]
+    gaps = re.split(_VALUE, line)
+    shown = masked_words(re.findall(_VALUE, line), depth + 1)
+    return "".join(gap + each for gap, each in zip(gaps, [*shown, ""], strict=True))
+
+
+def _without_named(line: str) -> str:
+    """Headers and variables; of a header all up to its quote, or to the end of its line."""
+    shown, at = [], 0
+    for found in re.finditer(_NAMED, line):
+        if found.start() < at or not re.search(_TELLING, found[1]) or found.end() == len(line):
+            continue
+        quote = line[found.start() - 1 : found.start()]
+        if "=" in found[2]:
+            rest, closing = rf"(?:{_VALUE})?", ""
+        elif quote in ("'", '"') and found[2][0] != quote:
+            rest, closing = rf"(?:\\.|[^{quote}])*{quote}?(?:{_VALUE})?", quote
+        else:
+            rest, closing = r".*", ""
+        shown += [line[at : found.end()], f"***{closing}"]
+        value = re.compile(rest).match(line, found.end())
+        at = value.end() if value else len(line)
+    return "".join([*shown, line[at:]])
+
+
+def masked_engine(table: dict[str, Any]) -> dict[str, Any]:
+    """What is said of pods may hold anything; of variables only the names are set."""
+    hidden = {key: dict.fromkeys(table[key], "***") for key in ("pod", "container")}
+    return {**masked({key: value for key, value in table.items() if key != "env"}), **hidden} | {
+        "env": table["env"]
+    }
+
+
+def masked_notice(table: dict[str, Any]) -> dict[str, Any]:
     """Addresses of services carry their keys in any part; of a webhook the host may be shown."""
     url = re.sub("://.*", "://***", table["url"])
-    webhook = re.sub("(://[^/?#@]*)(?:$|[/?#].*)|://.*", r"\1/***", table["webhook"])
-    return {**table, "url": url, "webhook": webhook}
+    webhook, command = _host_of(table["webhook"]), _program_of(table["command"])
+    return {**table, "url": url, "webhook": webhook, "command": command}
+
+
+def masked_heartbeat(table: dict[str, Any]) -> dict[str, Any]:
+    """Its address is a key, but for the host."""
+    return {**table, "url": _host_of(table["url"]), "command": _program_of(table["command"])}
+
+
+def _host_of(url: str) -> str:
+    return re.sub("(://[^/?#@]*)(?:$|[/?#].*)|://.*", r"\1/***", url)
+
+
+def _program_of(command: list[str]) -> list[str]:
+    return [*command[:1], *(["***"] if command[1:] else [])]

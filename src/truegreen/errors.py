@@ -10,6 +10,8 @@
     │   ├── Stale              status, fence, lease, attempt, digest or contract moved on
     │   ├── Terminated         sealed for ever
     │   ├── Frozen             the kill switch is on: nothing starts
+    │   ├── Held               a breaker is open or a limit spent: it starts later by itself
+    │   ├── CircularWait       two tasks would wait for each other for ever
     │   ├── AlreadyDeclared    the first declaration won
     │   ├── KeyReused          an idempotency key was used for another request
     │   ├── BudgetSpent        no attempt, round or deferral is left
@@ -21,6 +23,7 @@
     │   ├── StoreBusy          another writer holds it
     │   ├── StoreReadOnly      cannot be written
     │   ├── DiskFull           no room; nothing was written
+    │   ├── RemoteAway         a git remote did not answer, or not with what it has
     │   ├── OutcomeUnknown     the connection was cut in the commit and can't be looked up yet
     │   ├── StoreUnsafe        a setting or version that can lose acknowledged work
     │   ├── SchemaMissing      the store has no schema yet
@@ -124,6 +127,19 @@ class Frozen(Refused):
     http_status = 423
 
 
+class Held(Refused):
+    """A breaker is open, or what may be spent is spent; nothing was charged."""
+
+    code = "held"
+    http_status = 423
+
+
+class CircularWait(Refused):
+    """What a task is to wait for waits, by however many others, for that task."""
+
+    code = "circular_wait"
+
+
 class AlreadyDeclared(Refused):
     """The run has declared already; the first declaration won."""
 
@@ -175,6 +191,12 @@ class StoreUnreachable(Unavailable):
     """The store can't be opened or connected to."""
 
     code = "store_unreachable"
+
+
+class RemoteAway(Unavailable):
+    """A git remote could not be asked; it may be back in a while."""
+
+    code = "remote_away"
 
 
 class StoreBusy(Unavailable):

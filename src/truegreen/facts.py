@@ -3,8 +3,6 @@
 Plain frozen values. `work` makes them, `record` writes them down; neither room knows the other.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any
 
@@ -38,6 +36,8 @@ class Actor(msgspec.Struct, frozen=True):
 
 
 SYSTEM = Actor(Role.SYSTEM, "truegreen")
+EXIT = "exit"
+"""The source of a claim that nobody spoke: an exit code stands for it."""
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -69,6 +69,8 @@ class Child(msgspec.Struct, frozen=True):
     name: str = ""
     over: bool = False
     """Whether the client says that it has ended; it may be woken again all the same."""
+    word: str = ""
+    """How it ended, in the client's own word; empty where it said none."""
 
 
 class WakeCause(StrEnum):
@@ -86,6 +88,24 @@ class WakeState(StrEnum):
     READY = "ready"
     FIRED = "fired"
     VOID = "void"
+
+
+class JobState(StrEnum):
+    """How far a job has come, by the record alone; its task is taken from it once, or never."""
+
+    PLACED = "placed"
+    TAKEN = "taken"
+    LOST = "lost"
+    OVER = "over"
+
+
+class JobWord(StrEnum):
+    """What an engine says of a job. It is shown, and never believed."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    GONE = "gone"
+    UNKNOWN = "unknown"
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -109,9 +129,17 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     usage: Usage = Usage()
     not_before: int = 0
+    held_for: float = 0.0
+    """Seconds from now by the store's clock, for those who can't trust their own."""
+    passing: bool = False
+    """Whether what kept it from being launched may pass by itself: the task is put off."""
     message: str = ""
     session: str | None = None
     facts: dict[str, Any] = {}
+
+    def due(self, now: int) -> int:
+        """When its task may start again, by the store's clock."""
+        return now + int(self.held_for * 1e6) if self.held_for else self.not_before
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -131,6 +159,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     statements: tuple[Statement, ...] = ()
     extra: dict[str, Any] = {}
     source: str = "cli"
+
+    @property
+    def speaks(self) -> bool:
+        """Whether there are words of an agent in it; an exit code has none."""
+        return self.source != EXIT or bool(self.statements)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

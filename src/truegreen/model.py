@@ -7,7 +7,8 @@ from this module or compared with it by a test. It knows no clock, no file and n
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from truegreen.tuples import NamedTuple
 
 
 class Light(StrEnum):
@@ -153,9 +154,7 @@ DETAILS: dict[ExitReason, tuple[ExitDetail, ...]] = {
     ExitReason.UNKNOWN: (ExitDetail.UNCLAIMED, ExitDetail.UNCLASSIFIED),
 }
 
-PARENT: dict[ExitDetail, ExitReason] = {
-    detail: reason for reason, details in DETAILS.items() for detail in details
-}
+PARENT = {detail: reason for reason, details in DETAILS.items() for detail in details}
 
 ENDS: dict[ExitReason, tuple[RunStatus, ...]] = {
     ExitReason.DONE: (RunStatus.EXITED,),
@@ -210,10 +209,11 @@ class TaskStatus(StrEnum):
     CANCELED = "canceled"
     TERMINATED = "terminated"
 
+    @classmethod
+    def _missing_(cls, value: object) -> TaskStatus | None:
+        from truegreen.spelling import own_word  # noqa: PLC0415 - only a strange word needs it
 
-def runs_now(word: str) -> bool:
-    """Whether a task with this status has a live run; a word from a newer server means no."""
-    return word in (TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
+        return next((status for status in cls if status.value == own_word(value)), None)
 
 
 class TaskLook(NamedTuple):
@@ -304,6 +304,14 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
     UNKNOWN = "unknown"
     PENDING = "pending"
+
+
+class Standing(StrEnum):
+    """What the verdict of a run rests on: an answer of checks, or none; or it turned out wrong."""
+
+    UNCHECKED = "unchecked"
+    CHECKED = "checked"
+    FALSIFIED = "falsified"
 
 
 class FindingOutcome(StrEnum):
@@ -426,60 +434,50 @@ class CellLook(NamedTuple):
     sentence: str
 
 
+C, L, S = Cell, Light, Severity
 CELLS: dict[Cell, CellLook] = {
-    Cell.TRUE_GREEN: CellLook(
-        "true green", Light.GREEN, None, "The run ended well and the checks passed."
+    C.TRUE_GREEN: CellLook(
+        "true green", L.GREEN, None, "The run ended well, and checks, or a person, found it done."
     ),
-    Cell.SILENT_FAILURE: CellLook(
+    C.SILENT_FAILURE: CellLook(
         "silent failure",
-        Light.RED,
-        Severity.CRITICAL,
+        L.RED,
+        S.CRITICAL,
         "The run looks green, but the checks found the work undone.",
     ),
-    Cell.UNDECIDED: CellLook(
-        "undecided", Light.AMBER, Severity.NORMAL, "The checks gave no usable answer."
+    C.UNDECIDED: CellLook("undecided", L.AMBER, S.NORMAL, "The checks gave no usable answer."),
+    C.UNVERIFIED: CellLook(
+        "unverified", L.AMBER, S.NORMAL, "The run ended well and nothing checked the work."
     ),
-    Cell.UNVERIFIED: CellLook(
-        "unverified",
-        Light.AMBER,
-        Severity.NORMAL,
-        "The run ended well and nothing checked the work.",
+    C.AWAITING_VERDICT: CellLook(
+        "awaiting verdict", L.BLUE, None, "The run ended well; checks are under way."
     ),
-    Cell.AWAITING_VERDICT: CellLook(
-        "awaiting verdict", Light.BLUE, None, "The run ended well; checks are under way."
+    C.RESCUED: CellLook(
+        "rescued", L.GREEN, None, "The run ended badly, yet the checks found the work done."
     ),
-    Cell.RESCUED: CellLook(
-        "rescued", Light.GREEN, None, "The run ended badly, yet the checks found the work done."
+    C.FAILED: CellLook("failed", L.RED, S.NORMAL, "The run ended badly and the checks failed."),
+    C.OUTAGE: CellLook(
+        "infrastructure outage", L.RED, S.HIGH, "The run died before its work could be judged."
     ),
-    Cell.FAILED: CellLook("failed", Light.RED, None, "The run ended badly and the checks failed."),
-    Cell.OUTAGE: CellLook(
-        "infrastructure outage",
-        Light.RED,
-        Severity.HIGH,
-        "The run died before its work could be judged.",
+    C.RESCUE_UNDER_WAY: CellLook(
+        "rescue under way", L.AMBER, None, "The run ended early; checks may find the work done."
     ),
-    Cell.RESCUE_UNDER_WAY: CellLook(
-        "rescue under way", Light.AMBER, None, "The run ended early; checks may find the work done."
+    C.FINISHED_AT_THE_CAP: CellLook(
+        "finished at the cap", L.GREEN, None, "A cap stopped the run, and the checks passed."
     ),
-    Cell.FINISHED_AT_THE_CAP: CellLook(
-        "finished at the cap", Light.GREEN, None, "A cap stopped the run, and the checks passed."
+    C.CAP_HIT: CellLook(
+        "cap hit", L.AMBER, S.HIGH, "A cap stopped the run before the work was done."
     ),
-    Cell.CAP_HIT: CellLook(
-        "cap hit", Light.AMBER, Severity.HIGH, "A cap stopped the run before the work was done."
-    ),
-    Cell.KEPT: CellLook("kept", Light.GREEN, None, "Stopped after its work had passed the checks."),
-    Cell.STOPPED: CellLook("stopped", Light.GREY, None, "Somebody ended it before an outcome."),
-    Cell.BLOCKED: CellLook(
-        "blocked", Light.AMBER, Severity.HIGH, "The agent could not go on without somebody."
-    ),
+    C.KEPT: CellLook("kept", L.GREEN, None, "Stopped after its work had passed the checks."),
+    C.STOPPED: CellLook("stopped", L.GREY, None, "Somebody ended it before an outcome."),
+    C.BLOCKED: CellLook("blocked", L.AMBER, S.HIGH, "The agent could not go on without somebody."),
 }
 
-C = Cell
 _ROWS: dict[Light, tuple[Cell, ...]] = {  # passed, failed, inconclusive, unknown, pending
-    Light.GREEN: (C.TRUE_GREEN, C.SILENT_FAILURE, C.UNDECIDED, C.UNVERIFIED, C.AWAITING_VERDICT),
-    Light.RED: (C.RESCUED, C.FAILED, C.UNDECIDED, C.OUTAGE, C.RESCUE_UNDER_WAY),
-    Light.AMBER: (C.FINISHED_AT_THE_CAP, C.CAP_HIT, C.CAP_HIT, C.CAP_HIT, C.RESCUE_UNDER_WAY),
-    Light.GREY: (C.KEPT, C.STOPPED, C.STOPPED, C.STOPPED, C.STOPPED),
+    L.GREEN: (C.TRUE_GREEN, C.SILENT_FAILURE, C.UNDECIDED, C.UNVERIFIED, C.AWAITING_VERDICT),
+    L.RED: (C.RESCUED, C.FAILED, C.UNDECIDED, C.OUTAGE, C.RESCUE_UNDER_WAY),
+    L.AMBER: (C.FINISHED_AT_THE_CAP, C.CAP_HIT, C.CAP_HIT, C.CAP_HIT, C.RESCUE_UNDER_WAY),
+    L.GREY: (C.KEPT, C.STOPPED, C.STOPPED, C.STOPPED, C.STOPPED),
 }
 MATRIX: dict[tuple[Light, Outcome], Cell] = {
     (light, outcome): cell
@@ -487,10 +485,14 @@ MATRIX: dict[tuple[Light, Outcome], Cell] = {
     for outcome, cell in zip(Outcome, row, strict=True)
 }
 
+GREEN = frozenset(cell for (_, verdict), cell in MATRIX.items() if verdict is Outcome.PASSED)
+"""Where work stands that was found done: by checks, or by a person alone."""
+OVER = frozenset(Cell) - {Cell.AWAITING_VERDICT, Cell.RESCUE_UNDER_WAY}
+"""Where work stands that has ended, whether or not anybody knows how good it is."""
+
 
 def cell_of(status: RunStatus, reason: ExitReason, verdict: Outcome) -> Cell:
     """The cell of an ended run."""
-    undecided_block = verdict in (Outcome.PASSED, Outcome.PENDING)
-    if reason is ExitReason.BLOCKED and not undecided_block:
+    if reason is ExitReason.BLOCKED and verdict not in (Outcome.PASSED, Outcome.PENDING):
         return Cell.BLOCKED
     return MATRIX[RUNS[status].light, verdict]

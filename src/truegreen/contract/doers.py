@@ -1,10 +1,8 @@
 """Who does a run: the program, how it is resumed, and what it may reach; a word more is another."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -51,7 +49,7 @@ class Doer(Strict, frozen=True, kw_only=True):
     network: bool = True
     pass_env: tuple[str, ...] = ()
     connectors: tuple[Name, ...] = ()
-    hooks: bool = True
+    hooks: bool | Literal["http"] = True
     credentials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -4,34 +4,32 @@ What a section leaves out is unset, not a default: the layers (built in, [defaul
 options) are laid over one another key by key, and the built-in values stand in `terms` alone.
 """
 
-from __future__ import annotations
-
-import re
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from truegreen.contract.doers import AgentDefinition, Name, Strict, Words
+from truegreen.contract.engines import Engine
+from truegreen.contract.fleet import Breakers, Limit, check_limits
 from truegreen.contract.judges import COUNT, MONEY, Evaluator, Gateway, Qa, QaTerms
+from truegreen.contract.notices import Alerts, GitHub, Heartbeat, Notify, Otel, check_escalations
 from truegreen.contract.reading import (
     DURATION_FORMS,
-    PATH_BYTES,
     Duration,
     at,
-    checked,
+    checked_command,
     checked_name,
-    checked_variable,
     convert,
     in_source,
     join,
-    minutes,
     refusal,
     toml_document,
     unknown_word,
 )
+from truegreen.contract.routines import Queue, Routine
 from truegreen.contract.terms import (
     ATTEMPTS,
     PRIORITY,
@@ -45,25 +43,14 @@ from truegreen.contract.terms import (
     Isolation,
     RetryWord,
 )
+from truegreen.contract.web import Web
 from truegreen.errors import InvalidInput
-from truegreen.model import Cell, ExitDetail, Mode, TaskStatus
+from truegreen.model import ExitDetail, Mode
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+Reference = tuple[str, str, Iterable[str], str]
+"""Where something is named, by which word, what it may be, and the table that would define it."""
 
-NOTIFIABLE = tuple(sorted({*map(str, Cell), *map(str, TaskStatus)}))
-News = Annotated[
-    str, Meta(description="a cell or a task status", extra_json_schema={"enum": list(NOTIFIABLE)})
-]
 TITLE_ROOM = 120
-ITERATIONS = Meta(ge=1, le=10_000, description="how often, at most")
-
-
-class Overlap(StrEnum):
-    """What happens to an occurrence while the one before is still under way."""
-
-    SKIP = "skip"
-    QUEUE = "queue"
 
 
 class CapsLayer(Strict, frozen=True, kw_only=True):
@@ -106,6 +93,7 @@ class Defaults(Strict, frozen=True, kw_only=True):
     continues: bool | UnsetType = UNSET
     gateway: bool | UnsetType = UNSET
     labels: tuple[Name, ...] | UnsetType = UNSET
+    lane: Name | UnsetType = UNSET
     priority: Annotated[int, PRIORITY] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -124,65 +112,7 @@ class Template(Defaults, frozen=True, kw_only=True):
     claim_file: str | UnsetType = UNSET
     artifact_is_status: bool | UnsetType = UNSET
     depends_on: tuple[Name, ...] | UnsetType = UNSET
-
-
-class Repeat(Strict, frozen=True, kw_only=True):
-    """A cycle: the next iteration starts when the one before has succeeded."""
-
-    max_iterations: Annotated[int, ITERATIONS]
-    stop_after_failures: Annotated[int, ITERATIONS] = 3
-
-
-class Routine(Strict, frozen=True, kw_only=True):
-    """A task template on a schedule or in a cycle."""
-
-    task: Name
-    schedule: str = ""
-    timezone: str = "UTC"
-    repeat: Repeat | None = None
-    grace: Duration = field(default_factory=lambda: minutes(15))
-    overlap: Overlap = Overlap.SKIP
-    paused: bool = False
-
-    def __post_init__(self) -> None:
-        if bool(self.schedule) == (self.repeat is not None):
-            raise refusal("schedule", "a routine has either a schedule or a repeat")
-        if self.schedule and not re.fullmatch(r"[\w*/,#?-]+( [\w*/,#?-]+){4}", self.schedule):
-            raise refusal("schedule", 'expected five cron fields such as "0 2 * * *"')
-        _check_timezone(self.timezone)
-
-
-def _check_timezone(name: str) -> None:
-    import zoneinfo  # noqa: PLC0415 - only routines need it
-
-    try:
-        zoneinfo.ZoneInfo(checked(name, "timezone", PATH_BYTES))
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise refusal("timezone", f'this machine knows no time zone "{name}"') from None
-
-
-class Notify(Strict, frozen=True, kw_only=True):
-    """Where news goes, and which."""
-
-    url: str = ""
-    webhook: str = ""
-    secret_env: str = ""
-    on: tuple[News, ...] = ("silent_failure", "cap_hit", "outage", "blocked", "needs_review")
-
-    def __post_init__(self) -> None:
-        if bool(self.url) == bool(self.webhook):
-            raise refusal("url", "a notification has either a url or a webhook")
-        if self.url and "://" not in checked(self.url, "url", PATH_BYTES):
-            raise refusal("url", "expected an address such as slack://...")
-        if self.webhook and not checked(self.webhook, "webhook", PATH_BYTES).startswith(
-            ("https://", "http://")
-        ):
-            raise refusal("webhook", "expected an address that starts with https://")
-        if self.secret_env:
-            checked_variable(self.secret_env, "secret_env")
-        for n, word in enumerate(self.on):
-            if word not in NOTIFIABLE:
-                raise unknown_word(f"on[{n}]", word, NOTIFIABLE)
+    wait_for: tuple[str, ...] | UnsetType = UNSET
 
 
 class ConfigFile(Strict, frozen=True, kw_only=True):
@@ -196,7 +126,16 @@ class ConfigFile(Strict, frozen=True, kw_only=True):
     gateway: Gateway = field(default_factory=Gateway)
     tasks: dict[Name, Template] = field(default_factory=dict)
     routines: dict[Name, Routine] = field(default_factory=dict)
+    queue: Queue = Queue()
     notify: tuple[Notify, ...] = ()
+    github: GitHub | None = None
+    otel: Otel | None = None
+    alerts: Alerts = field(default_factory=Alerts)
+    heartbeat: Heartbeat | None = None
+    web: Web = Web()
+    breakers: Breakers = field(default_factory=Breakers)
+    limits: tuple[Limit, ...] = ()
+    engine: Engine = field(default_factory=Engine)
 
     def __post_init__(self) -> None:
         for section in ("agents", "gates", "evaluators", "tasks", "routines"):
@@ -204,9 +143,11 @@ class ConfigFile(Strict, frozen=True, kw_only=True):
                 checked_name(name, f"{section}.{name}")
         for section, checks in (("gates", self.gates), ("evaluators", self.evaluators)):
             _name_by_key(checks, section)
-        for path, word, known in self._references():
+        check_escalations(self.notify)
+        check_limits(self.limits)
+        for path, word, known, table in self._references():
             if word not in known:
-                raise unknown_word(path, word, known)
+                raise unknown_word(path, word, known, table)
         for name in ("", *self.tasks):
             self._check_layer(name)
 
@@ -217,15 +158,15 @@ class ConfigFile(Strict, frozen=True, kw_only=True):
         except InvalidInput as error:
             raise at(f"tasks.{task}" if task else "defaults", error) from None
 
-    def _references(self) -> Iterable[tuple[str, str, Iterable[str]]]:
-        """Every place that names something, with what it may name."""
+    def _references(self) -> Iterable[Reference]:
+        """Every place that names something, with what it may name, and which table defines it."""
         layers = {"defaults": self.defaults, **{f"tasks.{n}": t for n, t in self.tasks.items()}}
         for path, layer in layers.items():
             yield from _layer_references(path, layer, self)
         if self.qa.agent:
-            yield "qa.agent", self.qa.agent, [*self.agents, *self.evaluators]
+            yield "qa.agent", self.qa.agent, [*self.agents, *self.evaluators], "agents"
         for name, routine in self.routines.items():
-            yield f"routines.{name}.task", routine.task, self.tasks
+            yield f"routines.{name}.task", routine.task, self.tasks, "tasks"
 
     def contract(self, task: str = "", **options: Any) -> Contract:
         """See `make_contract`."""
@@ -240,15 +181,13 @@ def _name_by_key(checks: dict[str, Any], section: str) -> None:
         checks[key] = replace(check, name=key)
 
 
-def _layer_references(
-    path: str, layer: Defaults, file: ConfigFile
-) -> Iterable[tuple[str, str, Iterable[str]]]:
+def _layer_references(path: str, layer: Defaults, file: ConfigFile) -> Iterable[Reference]:
     if layer.agent is not UNSET:
-        yield join(path, "agent"), layer.agent, file.agents
+        yield join(path, "agent"), layer.agent, file.agents, "agents"
     for n, name in enumerate(layer.gates or ()):
-        yield join(path, f"gates[{n}]"), name, file.gates
+        yield join(path, f"gates[{n}]"), name, file.gates, "gates"
     for n, name in enumerate(layer.evaluators or ()):
-        yield join(path, f"evaluators[{n}]"), name, file.evaluators
+        yield join(path, f"evaluators[{n}]"), name, file.evaluators, "evaluators"
 
 
 def read_toml(text: bytes | str, source: str) -> ConfigFile:
@@ -304,7 +243,24 @@ def make_contract(
         said["gates"] = (_artifact(said.get("claim_file") or ""),)
     said.pop("max_attempts", None)
     agent = file.agents.get(said.get("agent", ""))
-    return Contract(**({**given(agent), **said} if agent else said))
+    made = Contract(**({**given(agent), **said} if agent else said))
+    _check_reviewer(made)
+    alone = not made.lane and made.role in file.queue.serial_roles
+    return replace(made, lane=made.role) if alone else made
+
+
+def _check_reviewer(contract: Contract) -> None:
+    """An evaluator that reviews is another pair of eyes: no author's, and no earlier judge's.
+
+    It is asked of new contracts only: one that stands is read as it was made.
+    """
+    name = contract.qa.agent
+    judge = contract.qa.evaluator if contract.role in contract.qa.roles else None
+    if judge and judge.command and judge.command == contract.command:
+        raise refusal("qa.agent", f'"{name}" is the agent itself: let somebody else review it')
+    if judge and judge in contract.evaluators:
+        problem = f'"{name}" has judged the work already: let somebody else review it'
+        raise refusal("qa.agent", problem)
 
 
 def _tightened(gate: Gate, protect: tuple[str, ...], before: Before | None) -> Gate:
@@ -334,16 +290,16 @@ def _artifact(claim_file: str) -> Gate:
 
 def _template(file: ConfigFile, task: str) -> Template:
     if task and task not in file.tasks:
-        raise unknown_word("task", task, file.tasks)
+        raise unknown_word("task", task, file.tasks, "tasks")
     return file.tasks.get(task, Template())
 
 
 def _options(file: ConfigFile, options: dict[str, object]) -> Template:
     said = {key: value for key, value in options.items() if value is not None}
     layer = convert(said, Template, "options")
-    for path, word, known in _layer_references("", layer, file):
+    for path, word, known, table in _layer_references("", layer, file):
         if word not in known:
-            raise in_source("options", unknown_word(path, word, known))
+            raise in_source("options", unknown_word(path, word, known, table))
     return layer
 
 
@@ -367,6 +323,7 @@ def _title(said: dict[str, Any]) -> str:
         said.get("goal", "").strip() or " ".join(said.get("command", ())) or said.get("agent", "")
     )
     words = "".join(filter(str.isprintable, text.split("\n", 1)[0])).strip()
+    checked_command(tuple(said.get("command", ())), "command")
     if not words:
         raise refusal("title", "is required where there is no template, no goal and no command")
     return words if len(words) <= TITLE_ROOM else f"{words[: TITLE_ROOM - 1]}…"

@@ -3,8 +3,6 @@
 What an evaluator is told, what its score must reach, and what it may cost is frozen with the task.
 """
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from typing import Annotated

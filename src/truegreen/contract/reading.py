@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct, UnsetType
@@ -37,10 +37,11 @@ def refusal(path: str, problem: str, allowed: Iterable[str] = ()) -> InvalidInpu
     return InvalidInput(message, allowed=tuple(allowed), path=path)
 
 
-def unknown_word(path: str, value: object, words: Iterable[str]) -> InvalidInput:
-    """The refusal of a value outside a closed set."""
+def unknown_word(path: str, value: object, words: Iterable[str], table: str = "") -> InvalidInput:
+    """The refusal of a value outside a closed set, or of what no `table` of the file defines."""
     known = sorted(words)
-    listed = f"expected one of {', '.join(known)}" if known else "nothing of that kind is defined"
+    none = f"no [{table}.…] is defined that it could name" if table else "there is nothing to name"
+    listed = f"expected one of {', '.join(known)}" if known else none
     nearest = _nearest(value, known) if isinstance(value, str) else None
     hint = f' (did you mean "{nearest}"?)' if nearest else ""
     return refusal(path, f"{listed}; got {shown(value)}{hint}", known)
@@ -253,6 +254,19 @@ def digest_of(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
+def learn_types() -> None:
+    """Have every type that is loaded known before several threads read it for the first time.
+
+    msgspec learns a type when it first reads one, and a second thread that comes in the middle of
+    that ends the whole process.
+    """
+    known = [msgspec.Struct]
+    for kind in known:  # it grows meanwhile
+        known += kind.__subclasses__()
+        if kind.__module__.startswith("truegreen."):
+            msgspec.json.Decoder(kind, dec_hook=_decode_hook)
+
+
 def read_json(data: bytes | str, kind: type[T], source: str) -> T:
     """Decode JSON into `kind`; unknown keys, wrong types and wrong values are refused."""
     try:
@@ -285,20 +299,31 @@ def convert(raw: object, kind: type[T], source: str) -> T:
         raise in_source(source, _fault(raw, kind, "") or refusal("", str(error))) from None
 
 
-def _fault(value: object, kind: Any, path: str) -> InvalidInput | None:
+def taken(raw: object, kind: type[T], *, strict: bool = True) -> T:
+    """What a request brings; not `strict` where numbers and switches come as words, too."""
+    try:
+        return msgspec.convert(raw, kind, strict=strict)
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
+        raise _fault(raw, kind, "", strict=strict) or refusal("", str(error)) from None
+
+
+def _fault(value: object, kind: Any, path: str, *, strict: bool = True) -> InvalidInput | None:
     """What is wrong inside `value`, deepest first; msgspec's own paths leave out the names."""
     kind = _meant(kind, value)
+    bare = _bare(kind, value)
     inner: Iterable[InvalidInput | None] = ()
-    if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, Struct):
-        inner = _faults_of_fields(value, kind, path)
-    elif isinstance(value, dict) and get_origin(kind) is dict:
-        item = get_args(kind)[1]
-        inner = (_fault(part, item, join(path, str(key))) for key, part in value.items())
-    elif isinstance(value, list | tuple) and get_origin(kind) is tuple:
-        item = get_args(kind)[0]
-        inner = (_fault(part, item, f"{path}[{n}]") for n, part in enumerate(value))
+    if isinstance(value, dict) and isinstance(bare, type) and issubclass(bare, Struct):
+        inner = _faults_of_fields(value, bare, path, strict=strict)
+    elif isinstance(value, dict) and get_origin(bare) is dict:
+        item = get_args(bare)[1]
+        inner = (
+            _fault(part, item, join(path, str(key)), strict=strict) for key, part in value.items()
+        )
+    elif isinstance(value, list | tuple) and get_origin(bare) is tuple:
+        item = get_args(bare)[0]
+        inner = (_fault(part, item, f"{path}[{n}]", strict=strict) for n, part in enumerate(value))
     found = next((fault for fault in inner if fault), None)
-    return found or _fault_of_whole(value, kind, path)
+    return found or _fault_of_whole(value, kind, path, strict=strict)
 
 
 def _meant(kind: Any, value: object) -> Any:
@@ -308,14 +333,19 @@ def _meant(kind: Any, value: object) -> Any:
     return kind if len(members) == len(get_args(kind)) else Union[members]  # noqa: UP007 - made here
 
 
+def _bare(kind: Any, value: object) -> Any:
+    """The type without its limits."""
+    return _meant(get_args(kind)[0], value) if get_origin(kind) is Annotated else kind
+
+
 def _faults_of_fields(
-    value: dict[Any, Any], kind: type[Struct], path: str
+    value: dict[Any, Any], kind: type[Struct], path: str, *, strict: bool
 ) -> Iterable[InvalidInput | None]:
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     yield from (_unknown_key(path, str(key), sorted(fields)) for key in value if key not in fields)
     for name, field in fields.items():
         if name in value:
-            yield _fault(value[name], field.type, join(path, name))
+            yield _fault(value[name], field.type, join(path, name), strict=strict)
         elif field.required:
             yield refusal(join(path, name), "is required")
 
@@ -326,16 +356,37 @@ def _unknown_key(path: str, key: str, known: list[str]) -> InvalidInput:
     return refusal(join(path, key), f"unknown key; {hint}", known)
 
 
-def _fault_of_whole(value: object, kind: Any, path: str) -> InvalidInput | None:
+def _fault_of_whole(value: object, kind: Any, path: str, *, strict: bool) -> InvalidInput | None:
+    bare = _bare(kind, value)
     try:
-        msgspec.convert(value, kind, dec_hook=_decode_hook)
+        msgspec.convert(value, kind, strict=strict, dec_hook=_decode_hook)
     except InvalidInput as error:
         return at(path, error)
     except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            return unknown_word(path, value, [str(word.value) for word in kind])
-        return refusal(path, f"{_expected(error)}; got {shown(value)}")
+        if isinstance(bare, type) and issubclass(bare, Enum):
+            return unknown_word(path, value, [str(word.value) for word in bare])
+        return refusal(
+            path, f"{_expected(error)}{_as_array(path, value, error)}; got {shown(value)}"
+        )
     return None
+
+
+def _as_array(path: str, value: object, error: Exception) -> str:
+    """What the value would be as an array: a command is one of words, and no shell reads it."""
+    if not isinstance(value, str) or not str(error).startswith("Expected `array`"):
+        return ""
+    if not path.endswith(("command", "resume", "args")):
+        return f" such as {shown([value])}"
+    return f" of words such as {shown(_words(value))}"
+
+
+def _words(line: str) -> list[str]:
+    import shlex  # noqa: PLC0415 - only a refusal needs it
+
+    try:
+        return shlex.split(line[:_QUOTED])
+    except ValueError:
+        return line[:_QUOTED].split()
 
 
 def _expected(error: Exception) -> str:

@@ -4,8 +4,6 @@ Every value is checked when it is made, wherever it comes from. The defaults sta
 else. This room knows no configuration file and no store.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated
@@ -38,6 +36,7 @@ from truegreen.contract.reading import (
     refusal,
     unknown_word,
 )
+from truegreen.contract.waits import Wait, WaitKind, checked_waits, read_wait
 from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
 
 ATTEMPTS = Meta(ge=1, le=100, description="how many attempts a task has; the last failure is final")
@@ -223,6 +222,25 @@ class Budget(Strict, frozen=True, kw_only=True):
             checked_number(getattr(self, what), what, ROUNDS)
 
 
+class Source(Strict, frozen=True, kw_only=True):
+    """What is worked at, so that any host can have it."""
+
+    remote: str
+    commit: str
+    folder: str = "."
+    """The agent's folder in the work tree."""
+    host: str = ""
+    """Where it was added: there the folder itself is worked in."""
+    apart: bool = False
+    """Whether it gets a checkout of its own there, too."""
+
+    def __post_init__(self) -> None:
+        checked_line(self.remote, "source.remote")
+        checked_line(self.commit, "source.commit")
+        if self.folder.startswith("/") or ".." in self.folder.split("/"):
+            raise refusal("source.folder", "it leads out of the work tree")
+
+
 class Contract(Doer, frozen=True, kw_only=True):
     """All that a task is frozen with when it is created."""
 
@@ -249,8 +267,14 @@ class Contract(Doer, frozen=True, kw_only=True):
     continues: bool = False
     gateway: Gateway = field(default_factory=Gateway)
     labels: tuple[Name, ...] = ()
+    lane: str = ""
+    host: str = ""
+    """The only machine where it can run; empty for any."""
+    source: Source | None = None
     priority: Annotated[int, PRIORITY] = 0
     depends_on: tuple[Name, ...] = ()
+    wait_for: tuple[str, ...] = ()
+    """Messages, a person's word, files and times; see `waits`."""
 
     def __post_init__(self) -> None:
         Doer.__post_init__(self)
@@ -261,6 +285,7 @@ class Contract(Doer, frozen=True, kw_only=True):
         checked(self.claim_file or "", "claim_file", PATH_BYTES)
         checked_optional_name(self.role, "role")
         checked_optional_name(self.agent, "agent")
+        checked_optional_name(self.lane, "lane")
         checked_word(self.mode, "mode", Mode)
         checked_word(self.isolation, "isolation", Isolation)
         checked_number(self.priority, "priority", PRIORITY)
@@ -271,7 +296,7 @@ class Contract(Doer, frozen=True, kw_only=True):
             checked_line(action, f"approvals[{n}]")
         force_setattr(self, "approvals", tuple(sorted(set(self.approvals))))
         force_setattr(self, "labels", checked_names(self.labels, "labels"))
-        force_setattr(self, "depends_on", checked_names(self.depends_on, "depends_on"))
+        self._settle_waits()
         force_setattr(self, "rescue", rescue_policy(self.rescue))
         force_setattr(self, "retry", retry_policy(self.retry))
         within = duration_field(self.approval_within, "approval_within")
@@ -279,6 +304,19 @@ class Contract(Doer, frozen=True, kw_only=True):
         if self.review_within is not None:
             late = duration_field(self.review_within, "review_within")
             force_setattr(self, "review_within", late)
+
+    def _settle_waits(self) -> None:
+        """A task that is waited for is depended on: one word for one thing."""
+        waits = [read_wait(each) for each in checked_waits(self.wait_for)]
+        tasks = [wait.what for wait in waits if wait.kind is WaitKind.TASK]
+        needed = dict.fromkeys((*self.depends_on, *tasks))
+        force_setattr(self, "depends_on", checked_names(needed, "depends_on"))
+        others = tuple(str(wait) for wait in waits if wait.kind is not WaitKind.TASK)
+        force_setattr(self, "wait_for", others)
+
+    def waits(self) -> tuple[Wait, ...]:
+        """What it waits for beside other tasks."""
+        return tuple(map(read_wait, self.wait_for))
 
     def _check_independent(self) -> None:
         """Nobody judges their own work, under whatever name."""

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from os.path import basename
-from typing import NamedTuple
 
 from truegreen.doors.shell import Words, commands_of, split_roughly
+from truegreen.tuples import NamedTuple
 
 _WILD = re.compile(r"[*?\[]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?\+?=")

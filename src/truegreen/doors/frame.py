@@ -1,15 +1,15 @@
 """Questions from programs that load no library: a line of words, then bytes; an exit status back.
 
-The other end of `hook.ask`. It knows no verb and no record.
+The other end of `event.ask`. It knows no verb and no record.
 """
 
 from __future__ import annotations
 
 import socket
-from typing import NamedTuple
 
-from truegreen.doors.hook import FORWARDED
+from truegreen.doors.event import FORWARDED
 from truegreen.errors import InvalidInput
+from truegreen.tuples import NamedTuple
 
 _FIRST = b"\x01"
 _HEAD_BYTES = 2000

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from truegreen.doors import hook
-from truegreen.doors.hook import FORWARDED, Answer, ask, in_run, leave, read_input
+from truegreen.doors import event as events
+from truegreen.doors.event import FORWARDED, Answer, ask, in_run, leave, read_input
 
 REFUSED = 2
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -74,7 +74,7 @@ def enter(words: list[str]) -> None:
     elif name == "hook" and in_run():
         event, client = _event(rest)
         if event:
-            hook.main([client, event, ""])
+            events.main([client, event, ""])
 
 
 def _event(rest: list[str]) -> tuple[str, str]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen.doors.actions import Action, needs_person
 from truegreen.doors.commands import Commands
+from truegreen.doors.event import DECIDING
 from truegreen.doors.frame import Answer, Frame
-from truegreen.doors.hook import DECIDING
 from truegreen.doors.protocols import (
     AFTER_TOOL,
     STOP,
@@ -33,6 +32,7 @@ from truegreen.doors.protocols import (
 from truegreen.errors import InvalidInput, Terminated, TruegreenError, Unavailable
 from truegreen.facts import Actor
 from truegreen.record.ledger import Ledger
+from truegreen.tuples import NamedTuple
 
 _CALLS = 4096
 

@@ -6,6 +6,7 @@ The program inside a run asks, the supervisor answers. This room knows no verb a
 from __future__ import annotations
 
 import os
+import select
 import socket
 from typing import Any
 
@@ -29,8 +30,48 @@ def ask(path: str, question: Line, *, timeout: float | None = None) -> Line:
             send(line, question)
             return receive(line)
         except OSError as error:
-            why = error.strerror or str(error)
-            raise Unavailable(f"the supervisor of this run does not answer ({why})") from None
+            raise _unanswered(error) from None
+
+
+def _unanswered(error: OSError) -> Unavailable:
+    why = error.strerror or str(error)
+    return Unavailable(f"the supervisor of this run does not answer ({why})")
+
+
+class Asked:
+    """A question whose answer is looked for now and then: nobody has to stand and wait for it."""
+
+    def __init__(self, path: str, question: Line, *, timeout: float) -> None:
+        """`timeout` is for the asking; the answer may take as long as it takes."""
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._answer: Line | None = None
+        try:
+            self._line.settimeout(timeout)
+            _reach(self._line.connect, path)
+            send(self._line, question)
+        except OSError as error:
+            self._line.close()
+            raise _unanswered(error) from None
+
+    def answer(self) -> Line | None:
+        """What was answered; None as long as nothing was."""
+        if self._answer is None and self._has_come():
+            try:
+                self._answer = receive(self._line)
+            except OSError as error:
+                raise _unanswered(error) from None
+            finally:
+                self.close()
+        return self._answer
+
+    def _has_come(self) -> bool:
+        look = select.poll()
+        look.register(self._line, select.POLLIN)
+        return bool(look.poll(0))
+
+    def close(self) -> None:
+        """Nobody wants to know any more."""
+        self._line.close()
 
 
 def listen(path: str) -> socket.socket:
@@ -77,3 +118,10 @@ def _reach(use: Any, path: str) -> None:
         use(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
     finally:
         os.close(folder)
+
+
+def is_gone(line: socket.socket) -> bool:
+    """Whether whoever asked has left: an asker sends nothing behind its question."""
+    look = select.poll()
+    look.register(line, select.POLLIN)
+    return bool(look.poll(0))

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from os import path as paths
 
-from truegreen.doors.hook import marked
+from truegreen.doors.event import marked
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.tripwires import Fenced
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from truegreen.doors.actions import Action
+from truegreen.doors.event import ADDRESSEE, MESSAGING, no
 from truegreen.doors.frame import Answer
-from truegreen.doors.hook import ADDRESSEE, MESSAGING, no
+from truegreen.tuples import NamedTuple
 
 TOOL = ("PreToolUse", "BeforeTool")
 AFTER_TOOL = ("PostToolUse", "PostToolUseFailure", "AfterTool")
@@ -32,6 +33,8 @@ _CONTEXT = {
     "gemini": (),
 }
 """Where a client is known to hand further words on to its model."""
+
+_BLOCKED_BY_WORD = ("UserPromptSubmit", *STOP)
 
 Payload = dict[str, Any]
 
@@ -54,6 +57,19 @@ def sent_back(client: str, why: str) -> Answer:
     """The agent may not stop yet."""
     decision = "deny" if client == "gemini" else "block"
     return Answer(0, msgspec.json.encode({"decision": decision, "reason": why}).decode())
+
+
+def posted(event: str, answer: Answer) -> bytes:
+    """An answer as Claude Code takes it by HTTP, where there is no exit status to say no with."""
+    if answer.code == 0:
+        return answer.out.encode("utf-8", "replace")
+    why = answer.err.strip()
+    if event == "PreToolUse":
+        no = {"permissionDecision": "deny", "permissionDecisionReason": why}
+        return msgspec.json.encode({"hookSpecificOutput": {"hookEventName": event, **no}})
+    if event in _BLOCKED_BY_WORD:
+        return msgspec.json.encode({"decision": "block", "reason": why})
+    return msgspec.json.encode({"continue": False, "stopReason": why})
 
 
 def takes_words(client: str, event: str) -> bool:

@@ -1,4 +1,4 @@
-"""The door of one run: the agent inside declares and asks for approvals, and can do nothing else.
+"""The door of one run: its agent declares, hands in and asks for approvals, and nothing else.
 
 Each request carries the run's token; the ledger knows it again and looks at the fence. Waiting for
 a person happens here, so that the agent's program just blocks. What can't be read, asked or looked
@@ -8,7 +8,6 @@ at is not approved. Hooks, guarded commands and git come through the same door, 
 from __future__ import annotations
 
 import os
-import select
 import shlex
 import socket
 import threading
@@ -18,13 +17,13 @@ from contextlib import suppress
 from typing import Any
 
 from truegreen.contract import Duration
+from truegreen.doors import speaking
 from truegreen.doors.actions import Action
 from truegreen.doors.frame import Answer, Frame, is_frame, receive_frame
 from truegreen.doors.hooking import Behind, Gone, Hooking, refused
 from truegreen.doors.lending import lent
-from truegreen.doors.line import Line, listen, receive, send
+from truegreen.doors.line import Line, is_gone, listen, receive, send
 from truegreen.errors import (
-    AlreadyDeclared,
     Forbidden,
     InvalidInput,
     NotRunning,
@@ -33,12 +32,11 @@ from truegreen.errors import (
     Unauthenticated,
     Unavailable,
 )
-from truegreen.facts import SYSTEM, Actor, Claim, Statement, Ticket
-from truegreen.model import ClaimKind, TaskStatus
+from truegreen.facts import SYSTEM, Actor, Ticket
+from truegreen.model import TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.approvals import CHANGED
 from truegreen.record.ledger.leases import Standing
-from truegreen.record.rows import Task
 
 REFUSED = 2
 _LOOK_SECONDS = 0.25
@@ -54,7 +52,8 @@ class RunDoor:
     """Listens while a run goes on.
 
     `patience` is how long a question waits for a person; then the run ends blocked. `digest` says
-    which tree stands in the workspace now, and `tell` reaches whoever watches the run.
+    which tree stands in the workspace now, `tell` reaches whoever watches the run, and `artifacts`
+    is the folder for what it hands in.
     """
 
     def __init__(
@@ -68,6 +67,7 @@ class RunDoor:
         tell: Callable[[str], None] = lambda _: None,
         last_seconds: float = _LAST_SECONDS,
         behind: Behind = _NOTHING,
+        artifacts: str = "",
     ) -> None:
         self._ledger = ledger
         self._ticket = ticket
@@ -77,6 +77,7 @@ class RunDoor:
         self._tell = tell
         self._last_seconds = last_seconds
         self._behind = behind
+        self._artifacts = artifacts
         self.hooking = Hooking(ledger, behind, approved=self._allowed, at_stop=self._at_stop)
         self._looking = threading.Lock()
         self._closed = threading.Event()
@@ -130,6 +131,8 @@ class RunDoor:
             verbs: dict[Any, Callable[[Actor, Line], Line]] = {
                 "declare": self._declare,
                 "checkpoint": self._checkpoint,
+                "attach": self._attach,
+                "announce": self._announce,
                 "task": self._task,
             }
             if not isinstance(verb, str) or verb not in verbs:
@@ -150,21 +153,26 @@ class RunDoor:
         frame = None
         try:
             frame = receive_frame(line)
-            actor = self._known(frame.token)
             if frame.verb == "hook":
-                return self.hooking.answer(actor, frame, lambda: _is_gone(line))
+                return self.hooked(frame, lambda: is_gone(line))
+            actor = self._known(frame.token)
             if frame.verb == "guard":
                 return self._guard(actor, frame)
             if frame.verb == "credential":
                 return lent(self._behind.lend, self._behind.hosts, frame.payload)
             raise InvalidInput(f"no verb {frame.verb!r} at this door")
         except TruegreenError as error:
-            if frame and frame.verb == "hook":
-                return refused(frame, error)
             if frame and isinstance(error, (Terminated, Unauthenticated)):
                 self._trip(frame.verb, str(error))
             out = "quit=1\n" if frame and frame.verb == "credential" else ""
             return Answer(REFUSED if not out else 0, out, f"truegreen: {error.code}: {error}\n")
+
+    def hooked(self, frame: Frame, gone: Gone) -> Answer:
+        """What a hook of this run's client is answered, however it came."""
+        try:
+            return self.hooking.answer(self._known(frame.token), frame, gone)
+        except TruegreenError as error:
+            return refused(frame, error)
 
     def _guard(self, actor: Actor, frame: Frame) -> Answer:
         words = [word.decode("utf-8", "replace") for word in frame.payload.split(b"\0")]
@@ -190,20 +198,24 @@ class RunDoor:
             self._ledger.trip(self._ticket.run, kind=kind, detail=detail)
 
     def _declare(self, actor: Actor, question: Line) -> Line:
-        claim = _claim(question)
-        try:
-            task = self._ledger.declare(self._ticket, claim, actor=actor)
-        except AlreadyDeclared:
-            # Who is sent back in says the same again at its end; only another word is refused.
-            first = self._ledger.claim(self._ticket.run)
-            if first is None or first.kind is not claim.kind:
-                raise
-            task = self._ledger.task(self._ticket.task)
-        return {**self._said(task), "claim": claim.kind}
+        return speaking.declare(self._ledger, self._ticket, question, actor=actor)
+
+    def _announce(self, actor: Actor, question: Line) -> Line:
+        topic, text = str(question.get("topic", "")), str(question.get("text", ""))
+        return speaking.announce(self._ledger, topic, text, actor=actor)
+
+    def _attach(self, actor: Actor, question: Line) -> Line:
+        """Take what the agent laid beside this door, and keep it where the agent can't reach it."""
+        if not self._artifacts:
+            raise Unavailable("this run keeps nothing that is handed in")
+        data = speaking.taken(os.path.dirname(self._path), str(question.get("file", "")))
+        name, folder = str(question.get("name", "")), self._artifacts
+        return speaking.hand_in(self._ledger, self._ticket, folder, name, data, actor=actor)
 
     def _checkpoint(self, actor: Actor, question: Line) -> Line:
         approved = self._allowed(actor, str(question.get("action", "")))
-        return {**self._said(self._ledger.task(self._ticket.task)), "approved": approved}
+        task = self._ledger.task(self._ticket.task)
+        return {**speaking.said(task, self._ticket.run), "approved": approved}
 
     def _approved(self, actor: Actor, action: str) -> bool:
         """Ask, until the answer is no or was given about the tree that stands there now."""
@@ -254,44 +266,4 @@ class RunDoor:
             self._ledger.deny(self._ticket.task, actor=SYSTEM, reason=reason)
 
     def _task(self, _actor: Actor, _question: Line) -> Line:
-        return self._said(self._ledger.task(self._ticket.task))
-
-    def _said(self, task: Task) -> Line:
-        return {
-            "task": task.id,
-            "run": self._ticket.run,
-            "task_status": task.status,
-            "title": task.title,
-        }
-
-
-def _is_gone(line: socket.socket) -> bool:
-    """Whether whoever asked has left: an asker sends nothing behind its question."""
-    look = select.poll()
-    look.register(line, select.POLLIN)
-    return bool(look.poll(0))
-
-
-def _claim(question: Line) -> Claim:
-    """The claim in a request; types are the ledger's to check."""
-    kind = question.get("kind")
-    if kind not in [word.value for word in ClaimKind]:
-        raise InvalidInput(f"no claim {kind!r}", allowed=tuple(ClaimKind))
-    statements = [Statement(str(s["text"]), str(s.get("kind", ""))) for s in _list(question)]
-    extra = question.get("extra") or {}
-    if not isinstance(extra, dict):
-        raise InvalidInput("extra fields of a claim are a JSON object")
-    return Claim(
-        kind=ClaimKind(kind),
-        reason=str(question.get("reason") or ""),
-        statements=tuple(statements),
-        extra=extra,
-        source="cli",
-    )
-
-
-def _list(question: Line) -> list[Line]:
-    given = question.get("statements") or []
-    if not isinstance(given, list) or not all(isinstance(s, dict) and "text" in s for s in given):
-        raise InvalidInput("statements of a claim are a list of objects with a text")
-    return given
+        return speaking.briefing(self._ledger, self._ticket)

@@ -207,11 +207,35 @@ def _sections(report: Report) -> list[Markup]:
     ]
 
 
+BY_CHECKS = "accepted by checks"
+_SAID_DONE = "tasks that agents said were done"
+_NAMED = {
+    "approved": ("accepted", f"{_SAID_DONE}, by checks or by people"),
+    "verified": (BY_CHECKS, f"{_SAID_DONE}, because checks passed"),
+    "false done": ("false done", "runs that were said to be done, and checked"),
+    "rescued": ("rescued", "runs that ended without a word, and were checked"),
+}
+"""Figures by what they count, and out of what: a share of tasks is none of runs."""
+
+
+def figures(report: Report) -> list[words.Figure]:
+    """The figures as a page names them: each with its unit."""
+    rates = {name: getattr(report.work, name.replace(" ", "_")) for name in _NAMED}
+    return [_named(figure, rates.get(figure.words)) for figure in words.figures(report)]
+
+
+def _named(figure: words.Figure, rate: Rate | None) -> words.Figure:
+    if rate is None:
+        return figure
+    name, unit = _NAMED[figure.words]
+    return figure._replace(words=name, basis=f"{words.out_of(rate)} {unit}")
+
+
 def _rates(report: Report) -> Markup:
-    """What was approved directly above what was verified: the gap is the point."""
+    """What was accepted directly above what checks carry of it: the gap is the point."""
     rates = (report.work.approved, report.work.verified)
     rows = []
-    for figure, rate in zip(words.figures(report), rates, strict=False):
+    for figure, rate in zip(figures(report), rates, strict=False):
         label = figure.words.capitalize()
         parts = (
             _tag("span", label, class_="label"),
@@ -220,12 +244,14 @@ def _rates(report: Report) -> Markup:
             _tag("span", figure.basis, class_="of"),
         )
         rows.append(_tag("div", *parts, class_="rate"))
-    return _tag("section", *rows, class_="rates", aria_label="Approval beside verification")
+    return _tag(
+        "section", *rows, class_="rates", aria_label="What was accepted, and what of it by checks"
+    )
 
 
 def _figures(report: Report) -> Markup:
     made = []
-    for figure in words.figures(report)[2:]:
+    for figure in figures(report)[2:]:
         value = _tag("dd", _mark(figure.light, figure.value), class_="value")
         made.append(
             _tag(
@@ -235,7 +261,7 @@ def _figures(report: Report) -> Markup:
                 _tag("dd", figure.basis, class_="of"),
             )
         )
-    proven = f"Verified: {words.levels(report)}."
+    proven = f"All that was {BY_CHECKS}: {words.levels(report)}."
     return _tag(
         "section",
         _tag("dl", *made, class_="cards"),
@@ -351,7 +377,7 @@ def _restated(report: Report) -> list[Markup]:
         return []
     table = _Table("Figures as they were given, and as they stand now", "", "#As given", "#Now")
     for label, then, now in (
-        ("Verified", found.verified_then, found.verified_now),
+        (BY_CHECKS.capitalize(), found.verified_then, found.verified_now),
         ("False done", found.false_done_then, found.false_done_now),
     ):
         table.add(label, *(f"{words.percent(r)} ({words.out_of(r)})" for r in (then, now)))

@@ -5,7 +5,7 @@ It knows neither paper nor markup.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from truegreen.outlets.audit.report import (
     Report,
     Tally,
 )
+from truegreen.tuples import NamedTuple
 
 Document = dict[str, Any]
 NONE = "-"
@@ -30,10 +31,10 @@ _MANY = 0.5
 
 def percent(rate: Rate) -> str:
     """A share in per cent, cut and never rounded up; a dash where there is nothing to share."""
-    share = rate.share
-    if share is None:
+    if not rate.of:
         return NONE
-    return "<1 %" if rate.count and share < 0.01 else f"{int(share * 100)} %"  # noqa: PLR2004
+    whole = 100 * rate.count // rate.of
+    return "<1 %" if rate.count and not whole else f"{whole} %"
 
 
 def out_of(rate: Rate) -> str:
@@ -93,8 +94,8 @@ def headline(report: Report) -> Figure:
     """The share of work that nobody but its agent vouches for."""
     rate = report.work.unverified
     if not rate.of:
-        return Figure(Light.GREY, "No", "work was finished", counted(report.work.runs, "run"))
-    words = "of the finished work has no independent verification"
+        return Figure(Light.GREY, "No", "work has ended", counted(report.work.runs, "run"))
+    words = "of all work that ended has no independent verification"
     return Figure(bad_light(rate), percent(rate), words, f"{out_of(rate)} tasks")
 
 
@@ -116,7 +117,7 @@ def figures(report: Report) -> list[Figure]:
             broken,
             str(work.silent_failures.count),
             "silent failures",
-            f"of {work.silent_failures.of:,} finished",
+            f"of {work.silent_failures.of:,} tasks that ended",
         ),
         Figure(
             bad_light(work.false_done),

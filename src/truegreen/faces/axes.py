@@ -6,16 +6,19 @@ They are the first thing that anybody sees of a task. Neither is ever made from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from truegreen.faces.times import span
+from truegreen.faces.waits import condition_words, open_conditions
+from truegreen.facts import EXIT
 from truegreen.model import (
     CELLS,
     PALETTE,
     RUNS,
     Cell,
+    ExitDetail,
     ExitReason,
     FindingOutcome,
     Light,
@@ -23,9 +26,14 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
-from truegreen.record.ledger.reads import Dossier, Need
+from truegreen.record.ledger.reads import CalledOff, Dossier, Need
 from truegreen.record.rows import ClaimRow, Run, Task
+from truegreen.tuples import NamedTuple
 
+UNCHECKED = "accepted by a person, no check has said so"
+WORDLESS = "nothing; it exited 0, which stands for done of a plain command"
+"""What to say of a claim that is only an exit code."""
+OVERTURNED = "falsified: called green then, overturned since"
 Rgb = tuple[int, int, int]
 _SHOWN_NEEDS = 3
 
@@ -89,6 +97,8 @@ def run_words(run: Run | None) -> str:
     """Why the harness stands where it stands."""
     if run is None:
         return "no run yet"
+    if run.is_legacy:
+        return "unknown (legacy): the record has no reason"
     if run.exit_reason is None:
         return f"attempt {run.attempt} · {RUNS[run.status].meaning}"
     ending = f"signal {run.signal}" if run.signal is not None else ""
@@ -123,12 +133,42 @@ def task_words(dossier: Dossier, run: Run | None) -> str:
     task = dossier.task
     if dossier.needs:
         return waiting_words(dossier.needs)
-    reason = run.verdict_reason if run else ""
+    if waits := open_conditions(dossier):
+        return condition_words(waits)
+    reason = _before(task, run) + asked_words(task, run.verdict_reason) if run else ""
     level = strength(dossier, run)
     words = " · ".join(part for part in (level, reason) if part)
     words = words or PALETTE[task.status].meaning
+    if is_overturned(task):
+        return f"{OVERTURNED} ({words})"
     aside = _aside(task, _claim_of(dossier, run))
     return f"{words} ({aside})" if aside else words
+
+
+def asked_words(task: Task, reason: str) -> str:
+    """A verdict's sentence; where it is only what somebody asked leave for, it says so."""
+    asked = task.status is TaskStatus.BLOCKED and task.exit_detail is ExitDetail.APPROVAL_CHECKPOINT
+    return f"asked for approval: {reason}" if asked and reason else reason
+
+
+def _before(task: Task, run: Run) -> str:
+    """What leads to the sentence of a run that had ended when the task was called off."""
+    later = task.status is TaskStatus.CANCELED and task.exit_detail is not run.exit_detail
+    return "called off; before that: " if later and run.verdict_reason else ""
+
+
+def called_off_words(task: Task, called: CalledOff, before: str) -> str:
+    """Who ended a task from outside and why, and what had become of it before that."""
+    verb = "terminated" if task.status is TaskStatus.TERMINATED else "called off"
+    words = f"{verb} by {called.actor}" + (f": {called.reason}" if called.reason else "")
+    # A run that was ended by the same word has nothing to add to it.
+    ended = task.run_status in (RunStatus.STOPPED, RunStatus.TERMINATED)
+    return f"{words}; before that: {before}" if before and not ended else words
+
+
+def is_overturned(task: Task) -> bool:
+    """Whether the latest verdict was a green that turned out wrong: no run came after it yet."""
+    return task.falsified and task.cell is None and task.status is TaskStatus.QUEUED
 
 
 def waiting_words(needs: Sequence[Need]) -> str:
@@ -159,10 +199,12 @@ def _claim_of(dossier: Dossier, run: Run | None) -> ClaimRow | None:
 def _aside(task: Task, claim: ClaimRow | None) -> str:
     """The cell where it says more than the status, and what the agent had to say about it."""
     parts = []
+    if task.is_unverified and task.status is TaskStatus.SUCCEEDED:
+        parts.append(UNCHECKED)
     title = CELLS[task.cell].title if task.cell else ""
     if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
         parts.append(title)
     if task.cell is Cell.SILENT_FAILURE and claim:
-        said = "it exited 0" if claim.source == "exit" else f"the agent said «{claim.reason}»"
+        said = "it exited 0" if claim.source == EXIT else f"the agent said «{claim.reason}»"
         parts.append(said if claim.reason else f"the agent said «{claim.kind}»")
     return ": ".join(parts)

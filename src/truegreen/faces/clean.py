@@ -11,13 +11,13 @@ import unicodedata
 
 _STRING = r"(?:\x1b[PX\]^_]|[\x90\x98\x9d-\x9f])"
 _STRING_END = r"(?:\x07|\x1b\\|\x9c)"
-_SEQUENCE = re.compile(
+_SEQUENCE = (
     rf"{_STRING}[^\x07\x1b\x9c]{{0,4096}}{_STRING_END}"  # OSC, DCS, APC, PM, SOS with their end
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b[ -/]+[0-~]"  # charsets and the like
     r"|\x1b[0-Z\\^-~]"  # two-character sequences
 )
-_SPACE = re.compile(r"[\t\n\v\f\r\x85\u2028\u2029]+")
+_SPACE = r"[\t\n\v\f\r\x85\u2028\u2029]+"
 # Without a place on the screen, or with one that moves others: controls, formats (bidi, zero
 # width, tags), surrogates, private use, unassigned.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -32,7 +32,7 @@ def clean(text: str) -> str:
     """One line that a terminal only shows; what is left out leaves no hole that could mislead."""
     if text.isascii() and text.isprintable():
         return text
-    without = _SPACE.sub(" ", _SEQUENCE.sub("", text))
+    without = re.sub(_SPACE, " ", re.sub(_SEQUENCE, "", text))
     return "".join(_kept(without))
 
 

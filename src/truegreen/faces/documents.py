@@ -6,6 +6,8 @@ The command line and HTTP show the same bytes, so both come here. No terminal, n
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,24 +18,33 @@ from truegreen.errors import TruegreenError
 from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
+from truegreen.faces.waits import condition_document, waiting_steps
 from truegreen.facts import Finding
-from truegreen.model import (
-    CELLS,
-    MATRIX,
-    Cell,
-    ExitDetail,
-    ExitReason,
-    Mode,
-    Outcome,
-    RunStatus,
-    TaskStatus,
+from truegreen.model import Cell, ExitDetail, ExitReason, Mode, TaskStatus
+from truegreen.record.holds import OF_THE_FLEET, Hold
+from truegreen.record.ledger import Ledger, Page
+from truegreen.record.ledger.answers import Question
+from truegreen.record.ledger.overview import LiveRun
+from truegreen.record.ledger.reads import Count, Dossier, Told, Verdicted, Waiting
+from truegreen.record.rows import (
+    Agent,
+    ClaimRow,
+    FindingRow,
+    InboxItem,
+    Post,
+    Refusal,
+    Run,
+    Task,
+    Token,
 )
-from truegreen.record.ledger.reads import Count, Dossier, Ended, Page, Told, Verdicted, Waiting
-from truegreen.record.rows import Agent, ClaimRow, FindingRow, Refusal, Run, Task, Token
 
 Document = dict[str, Any]
-
 LONGEST_MESSAGE = 2000
+SHOWN_EVENTS = 200
+SIMULATION = "system:demo"
+"""Who opens tasks that are only played."""
+_WEAK = ("reaper", "none")
+"""What an agent may have left, or hidden something from."""
 # What JSON may carry raw, but a terminal or a reader may take for something else.
 _RISKY = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _read = msgspec.json.decode
@@ -61,25 +72,37 @@ def _speakable(text: str) -> str:
 # --- tasks
 
 
-def brief_document(task: Task, verdicted: Verdicted | None = None) -> Document:
+def brief_document(
+    task: Task, verdicted: Verdicted | None = None, live: LiveRun | None = None
+) -> Document:
     """A task as it stands in a list: both axes, why, and what is left of its budget."""
+    isolation = verdicted.isolation if verdicted else ""
     return {
         **_head(task),
+        "badges": badges(task, isolation),
         "budget": _counters(task),
         "verdict": {
             "outcome": task.verdict,
             "level": verdicted.level if verdicted else None,
             "reason": verdicted.reason if verdicted else "",
         },
+        "activity": _activity(live),
         "created_at": instant(task.created_at),
         "updated_at": instant(task.updated_at),
     }
 
 
-def page_document(page: Page, verdicts: dict[int, Verdicted], counts: list[Count]) -> Document:
+def page_document(
+    page: Page,
+    verdicts: dict[int, Verdicted],
+    counts: list[Count],
+    live: Mapping[int, LiveRun] = MappingProxyType({}),
+) -> Document:
     """A page of tasks, the cursor of the next one, and how many tasks fail silently."""
     return {
-        "tasks": [brief_document(task, verdicts.get(task.key)) for task in page.tasks],
+        "tasks": [
+            brief_document(task, verdicts.get(task.key), live.get(task.key)) for task in page.tasks
+        ],
         "after": page.after,
         **totals(counts),
     }
@@ -91,8 +114,13 @@ def totals(counts: list[Count]) -> Document:
     return {"silent_failures": silent, "total": sum(c.tasks for c in counts)}
 
 
-def task_document(dossier: Dossier, events: list[Told]) -> Document:
-    """Everything about one task."""
+def task_document(
+    dossier: Dossier,
+    events: list[Told],
+    live: LiveRun | None = None,
+    silences: Sequence[Post] = (),
+) -> Document:
+    """Everything about one task; `silences` is what nobody outside was told about it."""
     from truegreen.faces.layers import layers_of  # noqa: PLC0415 - a list needs none
 
     task = dossier.task
@@ -101,23 +129,54 @@ def task_document(dossier: Dossier, events: list[Told]) -> Document:
     latest = dossier.runs[-1] if dossier.runs else None
     return {
         **_head(task),
-        "badges": [*badges(task), *_exemptions(terms)],
+        "badges": [*badges(task, latest.isolation if latest else ""), *_exemptions(terms)],
         "goal": terms.get("goal", ""),
         "waits_for": [need._asdict() for need in dossier.needs],
+        "conditions": [condition_document(each) for each in dossier.conditions],
         "budget": {**_counters(task), **_charges(dossier, terms)},
         "claim": claim_of(dossier, latest),
         "verdict": _verdict(dossier, latest),
         "layers": layers_of(dossier),
+        "activity": _activity(live),
+        "question": question_document(dossier.question),
         "runs": [run_document(run, dossier, agents) for run in dossier.runs],
         "agents": [agent_document(agent) for agent in dossier.agents],
         "refusals": [refusal_document(refusal) for refusal in dossier.refusals],
+        "unsent": [_unsent(post) for post in silences],
         "events": [event_document(told) for told in events],
-        "next": next_steps(task),
+        "next": [*next_steps(task), *waiting_steps(dossier)],
         "created_by": task.created_by,
         "created_at": instant(task.created_at),
         "updated_at": instant(task.updated_at),
         "settled_at": instant(task.settled_at),
     }
+
+
+def whole(ledger: Ledger, dossier: Dossier) -> Document:
+    """Everything about one task, with the newest of its events."""
+    after = max(0, dossier.task.revision - SHOWN_EVENTS)
+    live = ledger.live([dossier.task]).get(dossier.task.key)
+    events = ledger.events(dossier.task.id, after=after)
+    return task_document(dossier, events, live, ledger.silences(dossier.task.id))
+
+
+def _unsent(post: Post) -> Document:
+    """What an outlet could not say, or gave up, and why."""
+    return {
+        "outlet": post.outlet,
+        "state": post.state,
+        "why": post.error,
+        "at": instant(post.updated_at),
+    }
+
+
+def _activity(live: LiveRun | None) -> Document | None:
+    """What is seen of a run under way, beside its status; None where nothing runs."""
+    if live is None:
+        return None
+    from truegreen.faces.activity import activity_document  # noqa: PLC0415 - hardly any task runs
+
+    return activity_document(live)
 
 
 def _head(task: Task) -> Document:
@@ -127,13 +186,13 @@ def _head(task: Task) -> Document:
         "task_status": task.status,
         "run_status": task.run_status,
         "cell": task.cell,
-        "exit_reason": task.exit_reason,
+        "exit_reason": ExitReason.UNKNOWN if task.is_legacy else task.exit_reason,
         "exit_detail": task.exit_detail,
         "rescued": task.rescued,
         "sealed_at": instant(task.sealed_at),
         "role": task.role,
         "run_mode": task.mode,
-        "badges": badges(task),
+        "badges": [],
         "fence": task.fence,
         "attempt": task.attempt,
         "priority": task.priority,
@@ -141,14 +200,17 @@ def _head(task: Task) -> Document:
     }
 
 
-def badges(task: Task) -> list[str]:
-    """What a task carries beside its status, for ever."""
+def badges(task: Task, isolation: str = "") -> list[str]:
+    """What a task carries beside its status; where nobody can look past it."""
     worn = {
         "rescued": task.rescued,
         "overridden": task.overridden,
         "falsified": task.falsified,
-        "unverified": task.cell is Cell.UNVERIFIED,
+        "unverified": task.is_unverified,
+        "degraded": isolation in _WEAK,
+        "simulated": task.created_by == SIMULATION,
         "terminated": task.sealed_at is not None,
+        "legacy": task.is_legacy,
     }
     return [name for name, wears in worn.items() if wears]
 
@@ -177,13 +239,22 @@ def _charges(dossier: Dossier, terms: Document) -> Document:
     return {name: [used, given.get(name, getattr(Budget(), name))] for name, used in spent.items()}
 
 
-def next_steps(task: Task) -> list[str]:
+def next_steps(task: Task, hold: Hold | None = None) -> list[str]:
     """The commands that lead on from here; only those that this version has."""
     steps = [f"show {task.id}"]
-    if task.sealed_at is None:
+    if hold in OF_THE_FLEET:
+        listed = "limits" if hold is Hold.SPENT else "breakers"
+        steps += [f"why {task.id}", listed, f"cancel {task.id}"]
+    elif task.sealed_at is None:
         known = _AT_A_CHECKPOINT if _is_at_a_checkpoint(task) else _NEXT.get(task.status, ())
         steps += [words.format(id=task.id) for words in known]
     return [f"truegreen {step}" for step in steps if step.split()[0] in COMMANDS]
+
+
+def steps_from(status: str, task: str) -> list[str]:
+    """The commands that change something for whoever has been refused at a status."""
+    known = _NEXT.get(TaskStatus(status), ())
+    return [f"truegreen {words.format(id=task)}" for words in known if not words.startswith("log ")]
 
 
 def _is_at_a_checkpoint(task: Task) -> bool:
@@ -227,7 +298,7 @@ def run_document(run: Run, dossier: Dossier, agents: dict[int, Agent]) -> Docume
         "id": run.id,
         "attempt": run.attempt,
         "run_status": run.status,
-        "exit_reason": run.exit_reason,
+        "exit_reason": ExitReason.UNKNOWN if run.is_legacy else run.exit_reason,
         "exit_detail": run.exit_detail,
         "exit_code": run.exit_code,
         "signal": run.signal,
@@ -370,6 +441,7 @@ def inbox_document(waiting: Waiting) -> Document:
         "task": waiting.task,
         "cell": item.cell,
         "severity": item.severity,
+        "topic": item.topic,
         "title": item.title,
         "reason": item.reason,
         "next": item.next,
@@ -377,10 +449,32 @@ def inbox_document(waiting: Waiting) -> Document:
         "state": item.state,
         "owner": item.owner,
         "snoozed_until": instant(item.snoozed_until),
+        "snooze_covers": _covered(item),
         "outcome": item.outcome,
+        "question": question_document(waiting.question),
         "created_at": instant(item.created_at),
         "updated_at": instant(item.updated_at),
     }
+
+
+def question_document(question: Question | None) -> Document | None:
+    """What can be answered, with the id that an answer names."""
+    if question is None:
+        return None
+    return {
+        "id": question.id,
+        "kind": question.kind,
+        "action": question.action,
+        "digest": question.digest,
+        "asked_at": instant(question.at),
+    }
+
+
+def _covered(item: InboxItem) -> str | None:
+    """What is put off with it: this one thing whenever it happens, or all of its topic."""
+    if item.snoozed_until is None:
+        return None
+    return "topic" if item.whole_topic else "item"
 
 
 def token_document(token: Token, now: int) -> Document:
@@ -403,96 +497,3 @@ def token_state(token: Token, now: int) -> str:
     if token.expires_at is not None and token.expires_at <= now:
         return "expired"
     return "active"
-
-
-# --- the matrix
-
-_ANSWERS = (Outcome.PASSED, Outcome.FAILED)
-VERIFIED = frozenset(
-    cell
-    for cell in MATRIX.values()
-    if all(outcome in _ANSWERS for (_, outcome), other in MATRIX.items() if other is cell)
-)
-"""Where work stands that checks found done, or undone."""
-_UNANSWERED = (Cell.UNVERIFIED, Cell.UNDECIDED)
-_HOUR = 3_600_000_000
-
-
-def matrix_document(counts: list[Count], *, inbox: int = 0) -> Document:
-    """Every cell with its name, light and count, and where the tasks stand that have none yet."""
-    by_cell = dict.fromkeys(Cell, 0)
-    by_status = dict.fromkeys(TaskStatus, 0)
-    by_run = dict.fromkeys(RunStatus, 0)
-    for count in counts:
-        by_status[count.status] += count.tasks
-        if count.cell:
-            by_cell[count.cell] += count.tasks
-        if count.run_status:
-            by_run[RunStatus(count.run_status)] += count.tasks
-    return {
-        "counted": "tasks",
-        "since": None,
-        "figures": figures(by_cell, inbox),
-        **_cells(by_cell, "tasks"),
-        "task_status": by_status,
-        "run_status": by_run,
-        **totals(counts),
-    }
-
-
-def ended_document(ended: list[Ended], since: int, *, inbox: int = 0) -> Document:
-    """The matrix of the runs that ended since an instant; runs are tallied by the hour."""
-    by_cell = dict.fromkeys(Cell, 0)
-    by_reason = dict.fromkeys(ExitReason, 0)
-    for tally in ended:
-        by_cell[tally.cell] += tally.runs
-        by_reason[tally.exit_reason] += tally.runs
-    return {
-        "counted": "runs",
-        "since": instant(hour_of(since)),
-        "figures": figures(by_cell, inbox),
-        **_cells(by_cell, "runs"),
-        "exit_reason": by_reason,
-        "silent_failures": by_cell[Cell.SILENT_FAILURE],
-        "total": sum(by_cell.values()),
-    }
-
-
-def hour_of(at: int) -> int:
-    """The beginning of an instant's hour."""
-    return at // _HOUR * _HOUR
-
-
-def figures(by_cell: dict[Cell, int], inbox: int) -> Document:
-    """The headline: what share of the finished work was checked at all, and what needs a look."""
-    verified = sum(by_cell[cell] for cell in VERIFIED)
-    finished = verified + sum(by_cell[cell] for cell in _UNANSWERED)
-    return {
-        # Cut, not rounded: one unchecked task among many is not all of them.
-        "verified_share": verified * 10_000 // finished / 10_000 if finished else None,
-        "verified": verified,
-        "silent_failures": by_cell[Cell.SILENT_FAILURE],
-        "rescued": by_cell[Cell.RESCUED] + by_cell[Cell.FINISHED_AT_THE_CAP],
-        "unverified": by_cell[Cell.UNVERIFIED],
-        "inbox": inbox,
-    }
-
-
-def _cells(by_cell: dict[Cell, int], counted: str) -> Document:
-    return {
-        "cells": [
-            {
-                "cell": cell,
-                "title": look.title,
-                "light": look.light,
-                "route": look.route,
-                "sentence": look.sentence,
-                counted: by_cell[cell],
-            }
-            for cell, look in CELLS.items()
-        ],
-        "matrix": [
-            {"run": light, "verdict": outcome, "cell": cell}
-            for (light, outcome), cell in MATRIX.items()
-        ],
-    }

@@ -42,6 +42,7 @@ def layers_of(dossier: Dossier) -> dict[str, Layer]:
         "qa": _qa(dossier, terms, [f for f in found if f.kind == "qa"]),
         "audit": _audit([f for f in found if f.kind == "claim"]),
         "budget": _budget(dossier, latest),
+        **_children(dossier),
     }
 
 
@@ -66,6 +67,24 @@ def _state(dossier: Dossier, outcomes: list[FindingOutcome | None]) -> str:
     waits = None in outcomes and dossier.task.status in _UNDER_WAY
     silent = all(outcome is None for outcome in outcomes)
     return "pending" if waits else "not asked" if silent else "inconclusive"
+
+
+def _children(dossier: Dossier) -> dict[str, Layer]:
+    """What the agent's own agents and shells came to; a layer only where it had some."""
+    facts = msgspec.json.decode(dossier.runs[-1].facts or "{}") if dossier.runs else {}
+    counts: dict[str, int] = facts.get("children", {})
+    if not counts:
+        return {}
+    lost = counts["failed"] or counts["skipped"]
+    state = "degraded" if lost else "unknown" if counts["unknown"] else "ok"
+    return {"children": {"state": state, **counts}}
+
+
+def children_words(layer: Layer) -> str:
+    """«1 ok, 2 failed», without what there is none of."""
+    return ", ".join(
+        f"{number} {word}" for word, number in layer.items() if word != "state" and number
+    )
 
 
 def _qa(dossier: Dossier, terms: Terms, found: list[FindingRow]) -> Layer:

@@ -26,6 +26,16 @@ def local(at: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(at // _MICRO))
 
 
+def local_minute(given: str | None) -> str:
+    """The minute of an instant as JSON has it, in the zone of whoever looks, with its offset."""
+    if not given:
+        return "-"
+    from calendar import timegm  # noqa: PLC0415 - few pages are drawn from a document
+
+    at = timegm(time.strptime(given[:19], "%Y-%m-%dT%H:%M:%S"))
+    return time.strftime("%Y-%m-%d %H:%M %z", time.localtime(at))
+
+
 def span(seconds: float) -> str:
     """`4m12s`, in the two largest units."""
     if seconds < 1:

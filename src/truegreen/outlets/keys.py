@@ -12,10 +12,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from truegreen.errors import InvalidInput, Unavailable
 from truegreen.outlets.whole import OURS_ALONE, keep_names, write_whole
+from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

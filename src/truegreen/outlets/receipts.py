@@ -17,7 +17,7 @@ from truegreen.assurance import unproven
 from truegreen.contract import digest_of
 from truegreen.errors import Refused
 from truegreen.facts import Statement as Said
-from truegreen.model import Cell, Move, TaskStatus
+from truegreen.model import Move, TaskStatus
 from truegreen.outlets.envelope import LARGEST, Signer, Verifier, canonical, opened, sealed
 from truegreen.outlets.statement import (
     PAYLOAD_TYPE,
@@ -209,7 +209,7 @@ def _badges(dossier: Dossier) -> tuple[str, ...]:
         "rescued": task.rescued,
         "overridden": task.overridden,
         "falsified": task.falsified,
-        "unverified": task.cell is Cell.UNVERIFIED,
+        "unverified": task.is_unverified,
         "terminated": task.sealed_at is not None,
         "artifact_is_status": bool(_read(dossier.contract).get("artifact_is_status")),
     }

@@ -10,12 +10,12 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen.errors import Unavailable
 from truegreen.record.rows import Event
+from truegreen.tuples import NamedTuple
 
 GENESIS = bytes(32)
 _TAIL = 4096

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from truegreen import model
 from truegreen.model import ENDS, PARENT, RUNS, Move, Note, TaskStatus
+from truegreen.record.ids import SILENT
 from truegreen.record.lifecycle import AGENT_EDGES, EDGES, SETTLED, TARGETS
 
 Among = Callable[[str, Iterable[str]], str]
@@ -58,6 +59,8 @@ def _rules(among: Among) -> dict[str, object]:
     )
     return {
         "among": _Columns(among),
+        "place": f"(silent * {SILENT} + key)",
+        "place_of_two": f"(key + silent * {SILENT})",
         "is_move": among("NEW.event", Move),
         "legal_step": among("OLD.status || '>' || NEW.status", _STEPS),
         "legal_agent_step": among("OLD.status || '>' || NEW.status", _AGENT_STEPS),

@@ -6,9 +6,8 @@ means that the record is what it says it is.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any
 
 from truegreen.model import TaskStatus
 from truegreen.record import migrate
@@ -16,6 +15,7 @@ from truegreen.record.chain import GENESIS, Anchor, Reach, seal_of
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Event, Task, read
 from truegreen.record.store import Row, Store
+from truegreen.tuples import NamedTuple
 
 _PAGE = 1000
 _RESTORE = "restore a backup (truegreen backup makes them) and compare"
@@ -49,8 +49,21 @@ def history(store: Store) -> list[Ailment]:
     """Walk every chain: the hashes hold, and the events lead to the rows."""
     ailments: list[Ailment] = []
     for task, events in _chains(store):
-        ailments += walk(task, events)
+        if found := walk(task, events):
+            ailments += _walk_again(store, task) if task else found
     return ailments
+
+
+def _walk_again(store: Store, task: Task) -> list[Ailment]:
+    """Row and chain at one moment: between two looks at a live store a task may have moved."""
+    with store.snapshot() as tx:
+        row = tx.one("task", id=task.id)
+        events: list[Event] = []
+        while rows := tx.all(
+            "events_of_task", key=task.key, after=events[-1].revision if events else 0, n=_PAGE
+        ):
+            events += [read(Event, row[:-1]) for row in rows]
+    return walk(read(Task, row[:-1]) if row else task, events)
 
 
 class _Line(NamedTuple):
@@ -184,11 +197,21 @@ def _contradictions(store: Store) -> list[Ailment]:
         Ailment("orphan", f"{event} belongs to a task that is gone", _RESTORE)
         for (event,) in orphans
     ]
-    last = deque(_house(store), maxlen=1)
-    if house and last and tuple(house) != (last[0].revision, last[0].hash):
+    if house and _house_astray(store, tuple(house)):
         message = "the house's events lead to another head than its row"
         ailments.append(Ailment("history", message, _RESTORE))
     return ailments
+
+
+def _house_astray(store: Store, head: tuple[Any, ...]) -> bool:
+    """Whether its events don't lead to its head; it may grow meanwhile, and only grow."""
+    reached, last = False, 0
+    for event in _house(store):
+        reached = reached or (event.revision, event.hash) == head
+        last = event.revision
+    with store.snapshot() as tx:
+        (grown, _) = tx.one("house_now") or (0, None)
+    return last > 0 and not (reached and last <= grown)
 
 
 def _ghosts(store: Store) -> list[Ailment]:

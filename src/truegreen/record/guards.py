@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from truegreen.record.rules import CONVERSATIONS, Guard, Rule, changed
+from truegreen.record.conditions import WAITING
+from truegreen.record.fleet_guards import KEEPING
+from truegreen.record.fleet_rules import FLEET
+from truegreen.record.metering import METERS
+from truegreen.record.rules import CONVERSATIONS, RECURRENCES, Guard, Rule, changed
 
 DATABASE_ACTOR = "system:database"
 """Who signs the one event that the database writes by itself."""
 
 
 _THE_TASK = "SELECT 1 FROM tasks t WHERE t.key = NEW.task_key"
+_IS_ANSWER = (
+    "f.binding = 1 AND f.phase <> 'baseline' AND f.kind NOT IN ('claim', 'person')"
+    " AND f.outcome IN ('passed', 'failed')"
+)
 _RAW_BLOCK = "NEW.status = 'blocked' AND OLD.status <> 'blocked' AND NEW.revision = OLD.revision"
 
 _TASKS = (
@@ -27,7 +35,7 @@ _TASKS = (
                 "illegal_move",
                 "NEW.status <> 'queued' OR NEW.revision <> 1 OR NEW.exit_reason IS NOT NULL"
                 " OR NEW.sealed_at IS NOT NULL OR NEW.rescued <> 0 OR NEW.overridden <> 0"
-                " OR NEW.falsified <> 0"
+                " OR NEW.falsified <> 0 OR NEW.checked <> 0"
                 " OR NEW.verdict <> 'unknown' OR NEW.cell IS NOT NULL"
                 " OR NEW.acceptance IS NOT NULL",
                 "a task begins queued, without an exit, a verdict, a seal or a badge",
@@ -89,7 +97,7 @@ _TASKS = (
                 + ")) OR "
                 + changed(
                     *("mode", "run_status", "verdict", "cell", "silent", "rescued", "overridden"),
-                    "falsified",
+                    *("falsified", "checked"),
                     *("sealed_at", "settled_at", "fence", "head", "attempt", "acceptance"),
                     *("attempts", "attempts_max", "deferrals", "deferrals_max", "qa_rounds"),
                     *("qa_rounds_max", "agent_key"),
@@ -111,7 +119,26 @@ _TASKS = (
                 "OLD.status = 'succeeded' AND NEW.status <> 'succeeded' AND NEW.falsified = 0",
                 "a verdict that is overturned is called false",
             ),
+            Rule(
+                "forbidden",
+                "NEW.checked = 1 AND OLD.checked = 0 AND NOT EXISTS (SELECT 1 FROM runs r"
+                " JOIN findings f ON f.run_key = r.key WHERE r.task_key = NEW.key"
+                f" AND r.attempt = NEW.attempt AND {_IS_ANSWER})",
+                "checked is what a check gave an answer about",
+            ),
         ),
+    ),
+    Guard(
+        "tasks_falsified",
+        "tasks",
+        "AFTER UPDATE",
+        effects=(
+            (
+                "UPDATE runs SET standing = 'falsified' WHERE task_key = OLD.key"
+                " AND attempt = OLD.attempt"
+            ),
+        ),
+        when="OLD.status = 'succeeded' AND NEW.status <> 'succeeded'",
     ),
     Guard(
         "tasks_blocked_by_hand",
@@ -148,8 +175,9 @@ _TASKS = (
         effects=(
             (
                 "UPDATE tasks SET revision = revision + 1, cell = 'blocked', silent = 0,"
-                " verdict = 'unknown', settled_at = {now}, run_status = (SELECT status FROM runs"
-                " WHERE task_key = NEW.key AND attempt = NEW.attempt) WHERE key = NEW.key"
+                " checked = 0, verdict = 'unknown', settled_at = {now},"
+                " run_status = (SELECT status FROM runs WHERE task_key = NEW.key"
+                " AND attempt = NEW.attempt) WHERE key = NEW.key"
             ),
         ),
         when=_RAW_BLOCK,
@@ -159,19 +187,19 @@ _TASKS = (
 
 def _count(side: str, step: str) -> str:
     return (
-        "INSERT INTO counters (shard, run_status, status, cell, tasks) VALUES ({shard},"
-        f" COALESCE({side}.run_status, ''), {side}.status, COALESCE({side}.cell, ''), {step}1)"
-        " ON CONFLICT (status, cell, run_status, shard)"
+        "INSERT INTO counters (shard, run_status, status, cell, checked, tasks) VALUES ({shard},"
+        f" COALESCE({side}.run_status, ''), {side}.status, COALESCE({side}.cell, ''),"
+        f" {side}.checked, {step}1) ON CONFLICT (status, cell, run_status, checked, shard)"
         f" DO UPDATE SET tasks = counters.tasks {'-' if step else '+'} 1"
     )
 
 
 def _tally(side: str, step: str) -> str:
     return (
-        "INSERT INTO tallies (hour, cell, exit_reason, mode, role, shard, runs)"
-        f" SELECT {side}.ended_at / 3600000000, {side}.cell, {side}.exit_reason, mode, role,"
-        f" {{shard}}, {step}1 FROM tasks WHERE key = {side}.task_key"
-        " ON CONFLICT (hour, cell, exit_reason, mode, role, shard)"
+        "INSERT INTO tallies (hour, cell, standing, exit_reason, mode, role, shard, runs)"
+        f" SELECT {side}.ended_at / 3600000000, {side}.cell, {side}.standing, {side}.exit_reason,"
+        f" mode, role, {{shard}}, {step}1 FROM tasks WHERE key = {side}.task_key"
+        " ON CONFLICT (hour, cell, standing, exit_reason, mode, role, shard)"
         f" DO UPDATE SET runs = tallies.runs {'-' if step else '+'} 1"
     )
 
@@ -183,7 +211,7 @@ _COUNTS = (
         "tasks",
         "AFTER UPDATE",
         effects=(_count("OLD", "-"), _count("NEW", "")),
-        when=changed("status", "run_status", "cell"),
+        when=changed("status", "run_status", "cell", "checked"),
     ),
     Guard(
         "runs_tallied",
@@ -204,7 +232,7 @@ _COUNTS = (
         "runs",
         "AFTER UPDATE",
         effects=(_tally("OLD", "-"), _tally("NEW", "")),
-        when="OLD.cell IS NOT NULL AND NEW.cell <> OLD.cell",
+        when="OLD.cell IS NOT NULL AND (NEW.cell <> OLD.cell OR NEW.standing <> OLD.standing)",
     ),
 )
 
@@ -287,8 +315,13 @@ _RUNS = (
                 "forbidden",
                 changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key")
                 + " OR "
-                + changed("base_digest", "isolation"),
+                + changed("base_digest", "isolation", "lane", "cost_granted", "tokens_granted"),
                 "the identity of a run is frozen",
+            ),
+            Rule(
+                "forbidden",
+                f"NEW.exit_reason IS NULL AND ({changed('cost', 'tokens')})",
+                "what a run used is known when it has ended",
             ),
             Rule(
                 "stale",
@@ -306,6 +339,13 @@ _RUNS = (
                 " ('true_green', 'rescued', 'finished_at_the_cap', 'kept'))) AND NOT EXISTS"
                 f" ({_THE_TASK} AND t.attempt = NEW.attempt AND t.verdict = 'passed')",
                 "a run passes only with its task",
+            ),
+            Rule(
+                "forbidden",
+                "(OLD.standing = 'falsified' AND NEW.standing <> 'falsified')"
+                " OR (NEW.standing = 'checked' AND OLD.standing <> 'checked' AND NOT EXISTS"
+                f" ({_THE_TASK} AND t.attempt = NEW.attempt AND t.checked = 1))",
+                "a run is checked only with its task, and what turned out wrong stays so",
             ),
         ),
     ),
@@ -334,7 +374,7 @@ _PEOPLE = (
                 "forbidden",
                 changed("key", "id", "cause", "created_at")
                 + " OR (OLD.state = 'resolved' AND ("
-                + changed("state", "outcome", "times")
+                + changed("state", "outcome", "times", "topic", "closed_by")
                 + "))",
                 "a resolved item stays resolved, and keeps its cause",
             ),
@@ -347,7 +387,9 @@ _PEOPLE = (
         (
             Rule(
                 "forbidden",
-                changed("key", "id", "role", "digest", "task_key", "run_key", "fence", "name")
+                changed(
+                    "key", "id", "role", "digest", "task_key", "run_key", "fence", "name", "kind"
+                )
                 + " OR "
                 + changed("created_at", "expires_at")
                 + " OR OLD.revoked_at IS NOT NULL",
@@ -364,15 +406,27 @@ def _append_only(table: str, moments: tuple[str, ...]) -> Iterator[Guard]:
         yield Guard(f"{table}_no_{moment.lower()}", table, f"BEFORE {moment}", (rule,))
 
 
-KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes")
-APPENDED = ("events", "claims", "findings", "deliveries")
+KEPT = (
+    *("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes"),
+    *("routines", "occurrences"),
+    *("jobs", "breakers", "policies", "spending", "conditions"),
+)
+APPENDED = ("events", "claims", "findings", "deliveries", "artifacts", "demands", "waivers")
+PASSING = ("strikes", "probes", "limits")
+"""Rows of these go, each when a rule lets it; never all at once."""
 
 GUARDS: tuple[Guard, ...] = (
     *_TASKS,
     *_COUNTS,
+    *METERS,
     *_EVENTS,
     *_RUNS,
+    *FLEET,
+    *KEEPING,
+    *WAITING,
     *_PEOPLE,
+    *RECURRENCES,
     *(g for t in APPENDED for g in _append_only(t, ("UPDATE", "DELETE"))),
     *(g for t in KEPT for g in _append_only(t, ("DELETE",))),
+    *(g for t in ("strikes", "probes") for g in _append_only(t, ("UPDATE",))),
 )

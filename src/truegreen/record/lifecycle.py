@@ -7,7 +7,6 @@ generated from EDGES, so a rule is written once.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from truegreen.errors import IllegalMove, InvalidInput, Terminated
 from truegreen.model import (
@@ -22,6 +21,7 @@ from truegreen.model import (
     Role,
     TaskStatus,
 )
+from truegreen.tuples import NamedTuple
 
 S = TaskStatus
 
@@ -103,6 +103,8 @@ TARGETS: dict[tuple[TaskStatus, Move], TaskStatus] = {
 }
 SETTLED = frozenset(S) - _MOVING
 """Nothing automatic leads out."""
+UNDER_WAY = frozenset(S) - SETTLED - {S.NEEDS_REVIEW}
+"""Somebody or something works at it, or will; who only waits for a judgement holds nothing up."""
 FINAL = frozenset(S) - {source for source, _ in TARGETS}
 """Nothing leads out at all."""
 
@@ -120,10 +122,15 @@ def decide(status: TaskStatus, move: Move, *, sealed: bool = False) -> TaskStatu
     target = TARGETS.get((status, move))
     if target is None:
         moves = allowed(status)
-        hint = f"allowed: {', '.join(moves)}" if moves else "nothing leads out of it"
-        message = f"{move} is refused from {status}; {hint}"
+        message = f"{move} is refused from {status}{_instead(moves)}"
         raise IllegalMove(message, allowed=moves, status=status, event=move)
     return target
+
+
+def _instead(moves: tuple[Move, ...]) -> str:
+    if moves == (Move.REOPEN,):
+        return ": the task is over already; allowed: reopen (a retry queues it again)"
+    return f"; allowed: {', '.join(moves)}" if moves else "; nothing leads out of it"
 
 
 AGENT_EDGES: dict[AgentStatus, frozenset[AgentStatus]] = {
@@ -171,7 +178,14 @@ class Step(NamedTuple):
     charges: tuple[Charge, ...] = ()
 
 
-def after_exit(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: Budget) -> Step:
+def after_exit(
+    reason: ExitReason,
+    detail: ExitDetail,
+    policy: Policy,
+    budget: Budget,
+    *,
+    passing: bool = False,
+) -> Step:
     """What an ended run leads to, before any check."""
     if reason is ExitReason.USER_CANCELLED:
         return Step(Move.CANCEL)
@@ -181,7 +195,7 @@ def after_exit(reason: ExitReason, detail: ExitDetail, policy: Policy, budget: B
         return Step(Move.FALL_SILENT)
     if reason is ExitReason.BLOCKED:
         return Step(Move.BLOCK)
-    if detail is ExitDetail.RATE_LIMITED:
+    if detail is ExitDetail.RATE_LIMITED or (passing and detail is ExitDetail.LAUNCH_FAILED):
         return _defer(budget)
     return after_failure(reason, detail, policy, budget)
 
@@ -218,7 +232,13 @@ def after_verdict(outcome: Outcome, judged: Judged, policy: Policy, budget: Budg
         return _after_pass(judged, policy)
     if outcome is Outcome.FAILED:
         return after_rejection(judged, policy, budget)
-    return Step(Move.REVIEW)
+    return Step(Move.BLOCK if _stays_hindered(outcome, judged) else Move.REVIEW)
+
+
+def _stays_hindered(outcome: Outcome, judged: Judged) -> bool:
+    """Whether nothing speaks against what hindered a run: no check was asked, or no work seen."""
+    unproven = outcome is Outcome.UNKNOWN or not judged.work_seen
+    return unproven and judged.status is S.FAILED_PENDING_EVAL and judged.detail in HINDERED
 
 
 def _after_pass(judged: Judged, policy: Policy) -> Step:
@@ -227,7 +247,7 @@ def _after_pass(judged: Judged, policy: Policy) -> Step:
         waits and judged.reason is not ExitReason.DONE
     )
     if (silent and not judged.work_seen) or (waits and policy.chained):
-        return Step(Move.REVIEW)
+        return Step(Move.BLOCK if _stays_hindered(Outcome.PASSED, judged) else Move.REVIEW)
     if policy.chained and (silent or judged.status is S.PENDING_EVAL):
         return Step(Move.CHAIN)
     return Step(Move.ACCEPT)

@@ -1,7 +1,8 @@
 """Forward-only, checksummed migrations, and the look at every start that nothing has been wrecked.
 
 All missing steps are one transaction: tables, triggers, their rows in `schema_migrations`, and the
-text of every object as the database knows it. A start compares them and refuses what has changed.
+text of every object as the database knows it. A start compares them and refuses what has changed;
+which triggers there must be is kept in `sql/guards.json`, so that no start makes them anew.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from truegreen.errors import (
     SchemaMissing,
@@ -18,16 +20,17 @@ from truegreen.errors import (
     StoreCorrupt,
     TruegreenError,
 )
-from truegreen.record import triggers
-from truegreen.record.dialects import WORDS
 from truegreen.record.store import SQL_DIR, Row, Store
+from truegreen.tuples import NamedTuple
 
 REPAIR = "truegreen migrate --repair"
+BACKUP = "truegreen backup FILE"
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _STATEMENT_END = re.compile(r";[ \t]*\n")
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)")
 _INDEX_GONE = re.compile(r"DROP INDEX (?:IF EXISTS )?(\w+)")
 _TRIGGER = re.compile(r"CREATE TRIGGER (\w+)")
+GUARDS_FILE = os.path.join(SQL_DIR, "guards.json")
 
 
 class Migration(NamedTuple):
@@ -36,7 +39,23 @@ class Migration(NamedTuple):
     version: int
     name: str
     checksum: str
-    statements: tuple[str, ...]
+    text: str
+    dialect: str
+
+    @property
+    def statements(self) -> list[str]:
+        """Its statements, with the words of its dialect in them."""
+        from truegreen.record.dialects import WORDS  # noqa: PLC0415 - a start only looks
+
+        rendered = self.text.format_map(WORDS[self.dialect])
+        return [s.strip() for s in _STATEMENT_END.split(rendered + "\n") if _is_code(s)]
+
+
+class Guards(msgspec.Struct, frozen=True):
+    """The triggers of one dialect: their names, and the digest of all their text."""
+
+    names: tuple[str, ...]
+    digest: str
 
 
 def migrations(dialect: str) -> list[Migration]:
@@ -50,9 +69,7 @@ def migrations(dialect: str) -> list[Migration]:
         stem = file.removesuffix(".sql")
         texts = [_read(folder, name) for name in (file, f"{stem}.{dialect}.sql")]
         checksum = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        rendered = "\n".join(texts).format_map(WORDS[dialect])
-        steps = tuple(s.strip() for s in _STATEMENT_END.split(rendered + "\n") if _is_code(s))
-        found.append(Migration(int(match[1]), match[2], checksum, steps))
+        found.append(Migration(int(match[1]), match[2], checksum, "\n".join(texts), dialect))
     return found
 
 
@@ -70,11 +87,29 @@ def _is_code(statement: str) -> bool:
 
 
 def _guards(dialect: str) -> list[str]:
+    from truegreen.record import triggers  # noqa: PLC0415 - a start only looks
+
     return triggers.render_sqlite() if dialect == "sqlite" else triggers.render_postgres()
 
 
-def _guards_digest(dialect: str) -> str:
-    return hashlib.sha256("\n".join(_guards(dialect)).encode()).hexdigest()
+def made_guards(dialect: str) -> Guards:
+    """What the rules of this program add up to; `guards.json` says the same."""
+    texts = _guards(dialect)
+    names = tuple(name for text in texts for name in _TRIGGER.findall(text))
+    return Guards(names, hashlib.sha256("\n".join(texts).encode()).hexdigest())
+
+
+def kept_guards(dialect: str) -> Guards:
+    """Which triggers there must be, without making them."""
+    with open(GUARDS_FILE, "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, Guards])[dialect]
+
+
+def keep_guards() -> None:
+    """Write `guards.json` anew, after a change of the rules."""
+    made = {dialect: made_guards(dialect) for dialect in ("postgres", "sqlite")}
+    with open(GUARDS_FILE, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
 
 
 class State(NamedTuple):
@@ -83,6 +118,11 @@ class State(NamedTuple):
     version: int
     newest: int
     problems: tuple[str, ...]
+
+    @property
+    def older(self) -> bool:
+        """Nothing is wrong, but it is what an earlier program left."""
+        return 0 < self.version < self.newest and not self.problems
 
     @property
     def current(self) -> bool:
@@ -133,7 +173,8 @@ def _changed_steps(applied: list[Row], steps: list[Migration]) -> list[str]:
 def _indexes(steps: list[Migration], version: int) -> set[str]:
     """The indexes that must stand, whatever the store has written down about itself."""
     standing: set[str] = set()
-    for statement in (s for step in steps if step.version <= version for s in step.statements):
+    texts = (step.text for step in steps if step.version <= version)
+    for statement in (each for text in texts for each in _STATEMENT_END.split(text)):
         standing -= set(_INDEX_GONE.findall(statement))
         standing |= set(_INDEX.findall(statement))
     return {f"index {name}" for name in standing}
@@ -151,9 +192,10 @@ def _changed_objects(
 
 
 def _changed_guards(objects: dict[str, str], digest: str, dialect: str) -> list[str]:
-    names = [f"trigger {name}" for each in _guards(dialect) for name in _TRIGGER.findall(each)]
+    needed = kept_guards(dialect)
+    names = [f"trigger {name}" for name in needed.names]
     problems = [f"{name} is missing" for name in names if name not in objects]
-    if digest != _guards_digest(dialect):
+    if digest != needed.digest:
         problems.append("the triggers are those of another version of truegreen")
     return problems
 
@@ -173,7 +215,9 @@ def _refuse(state: State) -> None:
         )
         raise SchemaNewer(message)
     if state.problems:
-        listed = "; ".join(state.problems[:5])
+        # What no command can mend is named first.
+        worst = sorted(state.problems, key=lambda problem: problem not in _beyond(state.problems))
+        listed = "; ".join(worst[:5])
         message = f"the store is not what it was: {listed}. Look: truegreen doctor. Mend: {REPAIR}"
         if _beyond(state.problems):
             message += " (triggers and indexes only: a changed table needs a backup)"
@@ -181,9 +225,9 @@ def _refuse(state: State) -> None:
     if state.version < state.newest:
         message = (
             f"the store has schema {state.version}, this truegreen needs {state.newest};"
-            " back it up, then: truegreen migrate"
+            f" back it up ({BACKUP}), then: truegreen migrate"
         )
-        raise SchemaWrecked(message, allowed=("truegreen migrate",))
+        raise SchemaWrecked(message, allowed=(BACKUP, "truegreen migrate"))
 
 
 def migrate(store: Store, *, repair: bool = False) -> list[str]:
@@ -228,9 +272,9 @@ def _recount(store: Store) -> list[str]:
     store.script(
         [
             "DELETE FROM counters",
-            "INSERT INTO counters (shard, run_status, status, cell, tasks)"  # noqa: ISC004
-            " SELECT 0, COALESCE(run_status, ''), status, COALESCE(cell, ''), COUNT(*) FROM tasks"
-            " GROUP BY COALESCE(run_status, ''), status, COALESCE(cell, '')",
+            "INSERT INTO counters (shard, run_status, status, cell, checked, tasks)"  # noqa: ISC004
+            " SELECT 0, COALESCE(run_status, ''), status, COALESCE(cell, ''), checked, COUNT(*)"
+            " FROM tasks GROUP BY COALESCE(run_status, ''), status, COALESCE(cell, ''), checked",
         ]
     )
     return ["mended: the matrix's counters were wrong"]
@@ -247,6 +291,8 @@ def ensure(store: Store) -> None:
 
 def _row(store: Store, step: Migration) -> str:
     """What is written down about a step."""
+    from truegreen.record.dialects import WORDS  # noqa: PLC0415 - a start only looks
+
     now = WORDS[store.dialect]["now"]
     row = f"{step.version}, '{step.name}', '{step.checksum}', {now}"
     return f"INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ({row})"
@@ -254,7 +300,7 @@ def _row(store: Store, step: Migration) -> str:
 
 def _sealed(store: Store) -> list[str]:
     """Set the triggers, then write down what now stands in the database."""
-    digest = _guards_digest(store.dialect)
+    digest = made_guards(store.dialect).digest
     return [
         *_guards(store.dialect),
         "DELETE FROM schema_objects",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import itertools
 import select
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -36,20 +37,43 @@ from truegreen.record.store import Again, Hit, Pool, Row, load_queries, refusal,
 
 OLDEST_SERVER = 140000
 _MIGRATING = 0x7467726E  # the advisory lock that one migration at a time holds
+_CHANNEL = "truegreen_queue"
+_LISTEN_SECONDS = 5.0
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_WORDS = f"to_tsvector('simple', {WORDS['postgres']['words_of_task']})"
+_SOUGHT = "plainto_tsquery('simple', :search)"
+_SAMPLE, _COMMON = 400, 8
 _FRAGMENTS = {
+    "given": "jsonb_array_elements(:rows::jsonb) AS given (value)",
+    "given_hash": "decode(given.value ->> 'hash', 'hex')",
+    "given_head": "decode(given.value ->> 'to_head', 'hex')",
     "shard": "mod(pg_backend_pid(), 64)",
     "lock": "FOR UPDATE",
     "lock_tasks": "FOR UPDATE OF tasks",
     "skip_locked": "FOR UPDATE SKIP LOCKED",
     "starts_held": "LOCK TABLE runs IN SHARE MODE",
+    # As an array, which the planner takes for short.
+    "keys": (
+        "SELECT unnest(ARRAY(SELECT value::bigint"
+        " FROM jsonb_array_elements_text(:keys::jsonb) AS k (value)))"
+    ),
     "needed": (
         "jsonb_array_elements_text(tasks.contract::jsonb -> 'depends_on') AS needed (value)"
     ),
+    "wanted": "jsonb_array_elements_text(demands.labels::jsonb) AS wanted (value)",
+    "offered": "SELECT value FROM jsonb_array_elements_text(:labels::jsonb) AS o (value)",
+    "carried": "SELECT value FROM jsonb_array_elements_text(workers.labels::jsonb) AS c (value)",
     "next_task_key": "SELECT nextval(pg_get_serial_sequence('tasks', 'key'))",
-    "matches": (
-        f"to_tsvector('simple', {WORDS['postgres']['words_of_task']})"
-        " @@ plainto_tsquery('simple', :search)"
+    # How common a word is only a sample tells. The planner would walk through a million tasks in
+    # the hope to meet a rare one, or fetch a million that have a common one: it has no choice. Who
+    # has a rare word is found by the index and sorted; whether one has a common word is looked at.
+    "matches": f"{_WORDS} @@ {_SOUGHT}",
+    "each_matches": f"({_WORDS} || ''::tsvector) @@ {_SOUGHT}",
+    "found_first": "tasks.key + 0 DESC",
+    "edge_of_words": (
+        f"SELECT CASE WHEN COUNT(*) FILTER (WHERE {_WORDS} @@ {_SOUGHT}) >= {_COMMON}"
+        " THEN :top - 1 ELSE 0 END FROM (SELECT title, goal FROM tasks WHERE key < :top"
+        f" ORDER BY key DESC LIMIT {_SAMPLE}) AS newest WHERE :newest > 0"
     ),
     # A row is in the feed once no older transaction can still add one before it. Writers in other
     # databases of the same server are left out, as far as the lock table proves that they are.
@@ -62,6 +86,10 @@ _FRAGMENTS = {
         " WHERE transactionid = writing::xid AND granted AND datname <> current_database()))"
     ),
     "feed_order": "events.xact, events.key",
+    "feed_in_doubt": (
+        "SELECT 1 FROM pg_snapshot_xip(pg_current_snapshot()) AS writing WHERE NOT EXISTS"
+        " (SELECT 1 FROM pg_locks WHERE transactionid = writing::xid AND granted) LIMIT 1"
+    ),
 }
 # A dead peer must be noticed in seconds, not in the kernel's two hours.
 _DEFAULTS = {
@@ -92,9 +120,16 @@ _Session = tuple[int, str]
 _SESSIONS: WeakKeyDictionary[psycopg.Connection, _Session] = WeakKeyDictionary()
 """Process and start of each connection's session; a process number alone is used again."""
 _SESSION_ENDS_IN = 5.0
+_CONNECT_AGAIN_SECONDS = 0.1
 _END_SESSION = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE pid = %s AND backend_start = %s::timestamptz"
+)
+# Only writers of our own: a frozen one keeps its locks, and the kernel keeps its connection.
+_END_STUCK = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND usename = current_user AND application_name = 'truegreen' AND pid <> pg_backend_pid()"
+    " AND backend_xid IS NOT NULL AND xact_start < now() - make_interval(secs => %s)"
 )
 _UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError)
 _FAILURES = itertools.count()
@@ -144,6 +179,7 @@ class PostgresTx:
         self._clock = clock
         self._unchecked: list[tuple[str, psycopg.Cursor[Row], Hit]] = []
         self.events: list[str] = []
+        self.hints = False
         self._now: int | None = None
 
     @property
@@ -209,6 +245,16 @@ class PostgresStore:
         self.queries = load_queries(_FRAGMENTS, r"%(\1)s")
         self._pool = Pool(self._connect, lambda connection: connection.close(), _silent)
         self._doubtful: set[_Session] = set()
+        self._patience = threading.local()
+
+    @contextmanager
+    def patient(self, may_wait: Callable[[], bool]) -> Iterator[None]:
+        """A server that restarts is waited for; a thread's own, for others have no time."""
+        self._patience.may_wait = may_wait
+        try:
+            yield
+        finally:
+            del self._patience.may_wait
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresTx]:
@@ -249,6 +295,7 @@ class PostgresStore:
             connection.execute("BEGIN")
             committing = False
             try:
+                connection.execute("SET LOCAL application_name = 'truegreen migrate'")
                 connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
                 for statement in statements:
                     connection.execute(statement.encode())
@@ -257,6 +304,30 @@ class PostgresStore:
             except BaseException as error:
                 self._abandoned(connection, error, committing=committing)
                 raise
+
+    def hint(self) -> None:
+        """NOTIFY, in a transaction of its own: inside of another it would queue up writers."""
+        with suppress(Unavailable), self._lent() as connection:
+            connection.execute(f"NOTIFY {_CHANNEL}")
+
+    def listen(self, heard: Callable[[], None], over: threading.Event) -> None:
+        """LISTEN on a connection of its own."""
+        connection = self._connect()
+        try:
+            connection.execute(f"LISTEN {_CHANNEL}")
+            heard()  # what came while nobody listened
+            while not over.is_set():
+                for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
+                    heard()
+        except psycopg.Error as error:
+            raise translated(error) from error
+        finally:
+            connection.close()
+
+    def end_stuck(self, seconds: float) -> int:
+        """End sessions whose writing takes longer than any of ours should; says how many."""
+        with self._lent() as connection:
+            return len(connection.execute(_END_STUCK, [seconds]).fetchall())
 
     def objects(self) -> dict[str, str]:
         """What the catalog finds now."""
@@ -293,7 +364,7 @@ class PostgresStore:
     @contextmanager
     def _lent(self, cut: type[Unavailable] = StoreUnreachable) -> Iterator[psycopg.Connection]:
         """A connection; `cut` says what it means when it is lost: only a write is done again."""
-        connection = self._pool.take()
+        connection = self._taken()
         try:
             yield connection
         except UnicodeEncodeError as error:
@@ -308,6 +379,16 @@ class PostgresStore:
                 self._pool.drop(connection)
             else:
                 self._pool.give(connection)
+
+    def _taken(self) -> psycopg.Connection:
+        while True:
+            try:
+                return self._pool.take()
+            except StoreUnreachable:
+                may_wait = getattr(self._patience, "may_wait", None)
+                if not (may_wait and may_wait()):
+                    raise
+            time.sleep(_CONNECT_AGAIN_SECONDS)
 
     def _abandoned(
         self, connection: psycopg.Connection, error: BaseException, *, committing: bool
@@ -361,10 +442,12 @@ class PostgresStore:
 
     @staticmethod
     def _check_surroundings(connection: psycopg.Connection) -> None:
+        # Every statement has one right plan, whatever it is given, and some take long to plan.
         row = connection.execute(
             "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
             " current_setting('server_version_num')::int, current_setting('server_version'),"
-            " pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            " pid, backend_start::text, set_config('plan_cache_mode', 'force_generic_plan', false)"
+            " FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         ).fetchone()
         fsync, synchronous, number, version, *session = row or ("", "", 0, "", 0, "")
         _SESSIONS[connection] = (session[0], session[1])

@@ -1,12 +1,19 @@
 """The rows of the store as values; a row's fields are its SELECT list, so neither can drift."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import msgspec
 
-from truegreen.facts import AgentKind, Claim, Finding, Statement, WakeCause, WakeState
+from truegreen.facts import (
+    AgentKind,
+    Claim,
+    Finding,
+    JobState,
+    JobWord,
+    Statement,
+    WakeCause,
+    WakeState,
+)
 from truegreen.model import (
     AgentStatus,
     Cell,
@@ -62,6 +69,8 @@ class Task(Record, frozen=True, array_like=True):
     rescued: bool
     overridden: bool
     falsified: bool
+    checked: bool
+    """Some check gave an answer about what its latest run left; a person's yes is none."""
     sealed_at: int | None
     fence: int
     revision: int
@@ -84,6 +93,16 @@ class Task(Record, frozen=True, array_like=True):
     created_at: int
     updated_at: int
     settled_at: int | None
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether its run ended well, or somebody called it done, and no check gave an answer."""
+        return self.cell is Cell.UNVERIFIED or (self.verdict is Outcome.PASSED and not self.checked)
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is over and nobody knows why: a row from before reasons were asked for."""
+        return self.exit_reason is None and self.settled_at is not None
 
 
 class Run(Record, frozen=True, array_like=True):
@@ -114,6 +133,11 @@ class Run(Record, frozen=True, array_like=True):
     seen_at: int | None
     ended_at: int | None
     judged_at: int | None
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it has ended and nobody knows why, as with a task."""
+        return self.exit_reason is None and self.ended_at is not None
 
 
 class FindingRow(Record, frozen=True, array_like=True):
@@ -240,6 +264,35 @@ class Wake(Record, frozen=True, array_like=True):
     updated_at: int
 
 
+class Job(Record, frozen=True, array_like=True):
+    """A task in the hands of an engine, as the store has it."""
+
+    key: int
+    id: str
+    task_key: int
+    attempt: int
+    engine: str
+    handle: str
+    """What the engine calls it; empty until it has answered."""
+    state: JobState
+    holder: str
+    """The supervisor that the job has started, and that took the task."""
+    word: JobWord
+    said: str
+    gone_at: int | None
+    created_at: int
+    looked_at: int | None
+    updated_at: int
+
+    @property
+    def reserves(self) -> str:
+        """The name under which a task is reserved for it."""
+        return f"{FOR_ENGINES}{self.engine}/{self.id}"
+
+
+FOR_ENGINES = "engine/"
+
+
 class InboxItem(Record, frozen=True, array_like=True):
     """An inbox item as the store has it."""
 
@@ -260,6 +313,10 @@ class InboxItem(Record, frozen=True, array_like=True):
     outcome: str | None
     created_at: int
     updated_at: int
+    topic: str = ""
+    """What it has in common with others."""
+    whole_topic: bool = False
+    """Whether it is put off together with whatever else has its topic, or will have it."""
 
 
 class Token(Record, frozen=True, array_like=True):
@@ -275,6 +332,83 @@ class Token(Record, frozen=True, array_like=True):
     created_at: int
     expires_at: int | None
     revoked_at: int | None
+    kind: str = "key"
+    """A key, a login code that is used once, or a browser's session."""
+
+
+class Artifact(Record, frozen=True, array_like=True):
+    """Something that an agent handed in, by its content's digest."""
+
+    name: str
+    sha256: str
+    size: int
+    at: int
+
+
+class Post(Record, frozen=True, array_like=True):
+    """Something that an outlet owes somebody outside."""
+
+    key: int
+    id: str
+    outlet: str
+    subject: str
+    task_id: str | None
+    body: str
+    state: str
+    tries: int
+    due_at: int
+    error: str
+    created_at: int
+    updated_at: int
+
+
+class Beat(Record, frozen=True, array_like=True):
+    """Somebody who looks for work: when it was last seen, and how well it was."""
+
+    name: str
+    kind: str
+    host: str
+    began_at: int
+    at: int
+    ended_at: int | None
+    trouble: str
+    """What is not as it should be; it does not say that it is well meanwhile."""
+    pinged_at: int | None
+    unsent: str
+    """Why its last sign of life did not get out."""
+
+
+class Breaker(Record, frozen=True, array_like=True):
+    """Something that holds tasks back since the same failure came again and again."""
+
+    key: int
+    id: str
+    kind: str
+    subject: str
+    signature: str
+    name: str
+    trips: int
+    tried: int
+    opened_at: int
+    open_until: int
+    closed_at: int | None
+    closed_by: str
+    reason: str
+
+
+class LimitRow(Record, frozen=True, array_like=True):
+    """What all may spend together, as a settings file has it; money in millionths of a dollar."""
+
+    key: int
+    id: str
+    file: str
+    hours: int
+    agent: str
+    label: str
+    """As it stands in a list of labels, quotes and all; empty where any will do."""
+    cost: int | None
+    tokens: int | None
+    runs: int | None
 
 
 class Refusal(Record, frozen=True, array_like=True):
@@ -301,3 +435,65 @@ class Lease(Record, frozen=True, array_like=True):
     expires_at: int
     process: str
     stop_asked: str = ""
+    active_at: int | None = None
+    """When its agent was last seen to do something, by the store's clock."""
+    lasts: int = 60_000_000
+    """For how many microseconds it is given without a renewal."""
+
+
+class RoutineRow(Record, frozen=True, array_like=True):
+    """A routine as it was last taken from trusted settings, and how far it has come."""
+
+    key: int
+    name: str
+    kind: str
+    settings: str
+    contract: str
+    digest: str
+    source: str
+    paused_by: str
+    paused_at: int | None
+    next_at: int | None
+    generation: int
+    iteration: int
+    failures: int
+    task_key: int | None
+    ended: str | None
+    ended_at: int | None
+    gone_at: int | None
+    revision: int
+    created_at: int
+    updated_at: int
+
+
+class OccurrenceRow(Record, frozen=True, array_like=True):
+    """One time that a routine was due; a missed one may stand for several."""
+
+    key: int
+    routine_key: int
+    slot: str
+    generation: int
+    first_at: int
+    due_at: int
+    times: int
+    state: str
+    cause: str
+    task_key: int | None
+    actor: str
+    at: int
+    updated_at: int
+
+
+class Worker(Record, frozen=True, array_like=True):
+    """Somebody who offers seats."""
+
+    key: int
+    name: str
+    holder: str
+    labels: str
+    seats: int
+    version: str
+    started_at: int
+    seen_at: int
+    busy: int
+    draining: int

@@ -1,11 +1,11 @@
-"""What a rule of the database is, and those about conversations: agents, messages, wake-ups.
+"""What a rule of the database is, and those about conversations and about routines.
 
 The rules about tasks, runs and the rest are in `guards.py`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from truegreen.tuples import NamedTuple
 
 
 class Rule(NamedTuple):
@@ -137,6 +137,48 @@ CONVERSATIONS = (
                 "NEW.state <> 'void' AND EXISTS (SELECT 1 FROM agents a"
                 " WHERE a.key = NEW.agent_key AND a.status = 'terminated')",
                 "a terminated agent does not wake",
+            ),
+        ),
+    ),
+)
+
+RECURRENCES = (
+    Guard(
+        "routines_kept",
+        "routines",
+        "BEFORE UPDATE",
+        (
+            Rule("forbidden", changed("key", "name", "created_at"), "a routine keeps its name"),
+            Rule(
+                "stale",
+                "NEW.revision <> OLD.revision + 1 OR NEW.generation < OLD.generation"
+                " OR (NEW.generation = OLD.generation AND NEW.kind = OLD.kind"
+                " AND NEW.iteration < OLD.iteration)",
+                "a cycle never goes back",
+            ),
+            Rule(
+                "forbidden",
+                f"({changed('settings', 'contract')}) AND NEW.digest = OLD.digest",
+                "what a routine does changes only with its digest: settings taken over mend it",
+            ),
+        ),
+    ),
+    Guard(
+        "occurrences_kept",
+        "occurrences",
+        "BEFORE UPDATE",
+        (
+            Rule(
+                "forbidden",
+                changed("key", "routine_key", "slot", "generation", "first_at", "due_at", "times")
+                + " OR "
+                + changed("actor", "at"),
+                "an occurrence stays what it is about",
+            ),
+            Rule(
+                "forbidden",
+                "OLD.state <> 'waiting' OR NEW.state = 'waiting'",
+                "what became of an occurrence stays; one that waits becomes something once",
             ),
         ),
     ),

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import apsw
 
@@ -23,12 +23,16 @@ from truegreen.errors import (
     TruegreenError,
     Unavailable,
 )
+from truegreen.record import hints
 from truegreen.record.store import Hit, Pool, Row, load_queries, refusal, refused_by
+from truegreen.record.together import Together
 
 OLDEST_SAFE = (3, 51, 3)
 """Below it, two writing processes can corrupt the file (the WAL-reset race)."""
 
 BUSY_SECONDS = 20.0
+OLD_SECONDS = 0.01
+"""Who has waited so long for the file looks ten times as often."""
 _CREATING = threading.Lock()
 _EFFECTIVE = os.access in os.supports_effective_ids
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -46,17 +50,35 @@ NETWORK_FILE_SYSTEMS = frozenset(
         "lustre",
     }
 )
+_MATCHES = (
+    "tasks.key IN (SELECT rowid FROM task_words WHERE task_words MATCH :search"
+    " AND rowid > :edge AND rowid < :top)"
+)
 _FRAGMENTS = {
+    "given": "json_each(:rows) AS given",
+    "given_hash": "unhex(given.value ->> 'hash')",
+    "given_head": "unhex(given.value ->> 'to_head')",
     "shard": "0",
     "lock": "",
     "lock_tasks": "",
     "skip_locked": "",
     "starts_held": "SELECT 1",
+    "keys": "SELECT value FROM json_each(:keys)",
     "needed": "json_each(tasks.contract, '$.depends_on') AS needed",
+    "wanted": "json_each(demands.labels) AS wanted",
+    "offered": "SELECT value FROM json_each(:labels)",
+    "carried": "SELECT value FROM json_each(workers.labels)",
     "next_task_key": "SELECT COALESCE(MAX(key), 0) + 1 FROM tasks",
-    "matches": "tasks.key IN (SELECT rowid FROM task_words WHERE task_words MATCH :search)",
+    "matches": _MATCHES,
+    "found_first": "tasks.key DESC",
+    "each_matches": f"+{_MATCHES}",  # not the way to the tasks
+    "edge_of_words": (
+        "SELECT rowid FROM task_words WHERE task_words MATCH :search AND rowid < :top"
+        " ORDER BY rowid DESC LIMIT 1 OFFSET :newest"
+    ),
     "feed_after": "events.key > :after_key AND :after_xact >= 0",
     "feed_order": "events.key",
+    "feed_in_doubt": "SELECT 1 WHERE 0",
 }
 _TRANSLATED: tuple[tuple[type[apsw.Error], type[TruegreenError], str], ...] = (
     (apsw.BusyError, StoreBusy, "another writer holds the store; try again"),
@@ -86,6 +108,15 @@ def translated(error: apsw.Error) -> TruegreenError:
     return errors.Broken(f"SQLite: {text}")
 
 
+def _breaks(error: BaseException) -> bool:
+    """A refused statement leaves the transaction as it was; after anything else nobody knows."""
+    return isinstance(error, apsw.Error) and not isinstance(error, apsw.ConstraintError)
+
+
+def _no_text(error: UnicodeEncodeError) -> errors.InvalidInput:
+    return errors.InvalidInput(f"a text is not valid UTF-8 ({error.reason})")
+
+
 def boot_id() -> str:
     """Which boot of this machine a monotonic time belongs to."""
     try:
@@ -93,6 +124,11 @@ def boot_id() -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def wall_clock() -> int:
+    """Microseconds UTC, by this machine."""
+    return time.time_ns() // 1000
 
 
 def file_system(path: str) -> str:
@@ -118,6 +154,7 @@ class SqliteTx:
         self._execute = connection.execute
         self._queries = store.queries
         self.events: list[str] = []
+        self.hints = False
         self.now = store.clock()
         self.lease_now = store.lease_clock()
         self.boot = store.boot
@@ -155,21 +192,24 @@ class SqliteStore:
         " WHERE sql IS NOT NULL AND name NOT LIKE 'task\\_words\\_%' ESCAPE '\\'"
     )
 
-    def __init__(self, url: str, vfs: str | None = None) -> None:
-        """`vfs` names another registered file layer; tests use it to lose power."""
+    def __init__(
+        self, url: str, vfs: str | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
+        """`vfs` names another registered file layer; tests use it to lose power.
+
+        `clock` tells another time than the machine's, in microseconds UTC.
+        """
         self.url = url
         self.path = url.removeprefix("sqlite://")
         self.vfs = vfs
         self.busy_seconds = BUSY_SECONDS
         self.queries = load_queries(_FRAGMENTS, r":\1")
         self.boot = boot_id()
+        self.clock = clock or wall_clock
         self._pool = Pool(self._connect, lambda connection: connection.close())
-        self._writing = threading.Lock()
-
-    @staticmethod
-    def clock() -> int:
-        """Microseconds UTC."""
-        return time.time_ns() // 1000
+        self._together: Together[apsw.Connection] = Together(
+            self._pool.take, self._take_back, _breaks
+        )
 
     @staticmethod
     def lease_clock() -> int:
@@ -225,6 +265,27 @@ class SqliteStore:
             for statement in statements:
                 connection.execute(statement)
 
+    def patient(self, may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
+        """A file is there or is not: nothing is waited for."""
+        del may_wait
+        return nullcontext()
+
+    def hint(self) -> None:
+        """A datagram to every process that listens beside the file."""
+        hints.send(hints.folder_of(self.path))
+
+    def listen(self, heard: Callable[[], None], over: threading.Event) -> None:
+        """Hear these datagrams."""
+        try:
+            hints.listen(hints.folder_of(self.path), heard, over)
+        except OSError as error:
+            raise Unavailable(f"no hints can be heard: {error.strerror}") from error
+
+    @staticmethod
+    def end_stuck(_seconds: float) -> int:
+        """A file has no sessions: whoever is frozen while writing keeps all others waiting."""
+        return 0
+
     def objects(self) -> dict[str, str]:
         """What the catalog finds now."""
         with self._lent() as connection:
@@ -279,18 +340,24 @@ class SqliteStore:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[apsw.Connection]:
         """BEGIN IMMEDIATE … COMMIT, or ROLLBACK; one at a time in this process."""
-        with self._lent() as connection, self._writing:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+        try:
+            with self._together.write() as connection:
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        except apsw.Error as error:
+            raise translated(error) from error
+        except UnicodeEncodeError as error:
+            raise _no_text(error) from error
+
+    def _take_back(self, connection: apsw.Connection, sound: bool) -> None:  # noqa: FBT001 - a fact
+        if sound:
+            self._pool.give(connection)
+        else:
+            with suppress(apsw.Error):  # what broke the connection may break its closing
+                self._pool.drop(connection)
 
     @contextmanager
     def _lent(self) -> Iterator[apsw.Connection]:
+        sound = True
         try:
             connection = self._pool.take()
         except apsw.Error as error:
@@ -298,23 +365,19 @@ class SqliteStore:
         try:
             yield connection
         except apsw.Error as error:
-            with suppress(apsw.Error):  # what broke the connection may break its closing
-                self._pool.drop(connection)
+            sound = False
             raise translated(error) from error
         except UnicodeEncodeError as error:
-            self._pool.give(connection)
-            message = f"a text is not valid UTF-8 ({error.reason})"
-            raise errors.InvalidInput(message) from error
-        except BaseException:
-            self._pool.give(connection)
-            raise
-        self._pool.give(connection)
+            raise _no_text(error) from error
+        finally:
+            self._take_back(connection, sound)
 
     def _patience(self) -> Callable[[int], bool]:
         """Wait for another process in short random steps, for every lock that SQLite asks for.
 
-        With its own growing waits one of eight writers starved for seconds. Reads need it as well:
-        whoever closes the file last holds it alone for a moment.
+        With its own growing waits one of eight writers starved for seconds; who has waited for
+        long looks more often, and so comes before the others. Reads need it as well: whoever
+        closes the file last holds it alone for a moment.
         """
         deadline = 0.0
 
@@ -322,11 +385,13 @@ class SqliteStore:
             nonlocal deadline
             if tries == 0:
                 deadline = time.monotonic() + self.busy_seconds
-            if time.monotonic() > deadline:
+            left = deadline - time.monotonic()
+            if left < 0:
                 return False
             import random  # noqa: PLC0415 - only who has to wait needs it
 
-            time.sleep(random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
+            step = 1.0 if left > self.busy_seconds - OLD_SECONDS else 0.1
+            time.sleep(step * random.uniform(0.0002, 0.0008))  # noqa: S311 - jitter, not a secret
             return True
 
         return wait
@@ -359,6 +424,15 @@ class SqliteStore:
         if int(connection.pragma("synchronous")) < 2:  # noqa: PLR2004 - 2 is FULL
             raise StoreUnsafe("SQLite refuses synchronous=FULL: acknowledged work could be lost")
 
+    def _why_unread(self) -> str:
+        """A store that can't be written can't be looked at either, and this is why."""
+        if not os.access(self.path, os.R_OK, effective_ids=_EFFECTIVE):
+            return f"the store {self.path} can't be read by this user"
+        return (
+            f"the store {self.path} can't be written by this user, and whoever looks at it has to"
+            " write its locks: look at a copy of it"
+        )
+
     def _check_surroundings(self) -> None:
         version = apsw.sqlite_lib_version()
         if tuple(int(part) for part in version.split(".")) < OLDEST_SAFE:
@@ -377,7 +451,7 @@ class SqliteStore:
             # Never opened here: closing any handle of a file drops the locks that SQLite holds on
             # it for the whole process, and the next process takes the log for an orphan.
             if not os.access(self.path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
-                raise errors.StoreReadOnly(f"the store {self.path} can't be written by this user")
+                raise errors.StoreReadOnly(self._why_unread())
             return
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -29,12 +29,41 @@ _SAME: dict[str, tuple[str, ...]] = {
     "messages": ("id = NEW.id", "idempotency_key = NEW.idempotency_key"),
     "tokens": ("id = NEW.id", "digest = NEW.digest"),
     "wakes": ("id = NEW.id",),
+    "routines": ("name = NEW.name",),
+    "occurrences": ("routine_key = NEW.routine_key AND slot = NEW.slot",),
+    "artifacts": ("run_key = NEW.run_key AND name = NEW.name",),
+    "jobs": ("id = NEW.id",),
+    "conditions": (
+        "id = NEW.id",
+        (
+            "task_key = NEW.task_key AND kind = NEW.kind AND what = NEW.what"
+            " AND met_at IS NULL AND NEW.met_at IS NULL"
+        ),
+    ),
+    "limits": (
+        "id = NEW.id",
+        ("file = NEW.file AND hours = NEW.hours AND agent = NEW.agent AND label = NEW.label"),
+    ),
+    "breakers": (
+        "id = NEW.id",
+        (
+            "kind = NEW.kind AND subject = NEW.subject AND signature = NEW.signature"
+            " AND closed_at IS NULL AND NEW.closed_at IS NULL"
+        ),
+    ),
 }
-"""Which rows a new one could push out, each by its own index."""
+"""Which rows a new one could push out, each by its own index, beside the one with its key."""
+_NARROW = {
+    "demands": ("task_key = NEW.task_key",),
+    "waivers": ("task_key = NEW.task_key AND needed = NEW.needed",),
+    "probes": ("breaker_key = NEW.breaker_key",),
+    "policies": ("kind = NEW.kind",),
+}
+"""The same of tables whose rows have no key of their own."""
 
 
 def _in_the_way(table: str, same: tuple[str, ...]) -> str:
-    rows = (f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in ("key = NEW.key", *same))
+    rows = (f"EXISTS (SELECT 1 FROM {table} WHERE {each})" for each in same)
     return " OR ".join(rows)
 
 
@@ -45,6 +74,10 @@ _PUSHING = {
     ),
     "wakes": (
         "state = 'ready' AND NEW.state = 'ready' AND task_key = NEW.task_key AND key <> NEW.key"
+    ),
+    "breakers": (
+        "closed_at IS NULL AND NEW.closed_at IS NULL AND kind = NEW.kind"
+        " AND subject = NEW.subject AND signature = NEW.signature AND key <> OLD.key"
     ),
 }
 """Which rows a changed one could push out: what its new values hold already."""
@@ -62,7 +95,10 @@ IRREPLACEABLE: tuple[Guard, ...] = tuple(
             ),
         ),
     )
-    for table, same in _SAME.items()
+    for table, same in (
+        *((table, ("key = NEW.key", *same)) for table, same in _SAME.items()),
+        *_NARROW.items(),
+    )
 ) + tuple(
     Guard(
         f"{table}_no_push",

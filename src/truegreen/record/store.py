@@ -14,8 +14,21 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from truegreen import errors
 from truegreen.errors import Broken, StoreBusy, TruegreenError
+from truegreen.model import Severity
 from truegreen.record import rows
-from truegreen.record.lifecycle import SETTLED
+from truegreen.record.conditions import Condition
+from truegreen.record.fleet_rules import (
+    IS_ABOUT,
+    OUTAGE,
+    PROBING,
+    SET_ASIDE,
+    TOGETHER,
+    about,
+    used,
+)
+from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, NEEDED_STATUS, UNMET
+from truegreen.record.ids import SILENT
+from truegreen.record.lifecycle import SETTLED, UNDER_WAY
 from truegreen.record.rows import columns
 
 Row = tuple[Any, ...]
@@ -23,8 +36,11 @@ C = TypeVar("C")
 
 SQL_DIR = os.path.join(os.path.dirname(__file__), "sql")
 REFUSAL = re.compile(r"truegreen/(\w+): (.*)")
-_NAMED = re.compile(r"^-- name: (\w+)\n((?:--[^\n]*\n)+)(.*?);$", re.MULTILINE | re.DOTALL)
+_NAME = "-- name: "
+_STATEMENT = re.compile(r"(?:--[^\n]*\n)+(.*?);$", re.MULTILINE | re.DOTALL)
+_FRAGMENT = re.compile(r"\{(\w+)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_AS_WRITTEN = r":\1"
 
 
 class Again(StoreBusy):
@@ -45,6 +61,8 @@ class Tx(Protocol):
 
     events: list[str]
     """Ids of the events written so far: what to look up when a commit is cut."""
+    hints: bool
+    """Whether somebody should look at the queue once this is committed."""
 
     @property
     def now(self) -> int:
@@ -79,6 +97,9 @@ class Store(Protocol):
     catalog: str
     """A SELECT of every table, index, constraint and trigger: name, definition."""
 
+    def patient(self, may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
+        """In this, a store that can't be reached is waited for, as long as one may."""
+
     def transaction(self) -> AbstractContextManager[Tx]:
         """A write transaction that holds what it reads until it ends."""
 
@@ -87,6 +108,15 @@ class Store(Protocol):
 
     def script(self, statements: list[str]) -> None:
         """Run statements in one transaction, alone: nobody else migrates meanwhile."""
+
+    def hint(self) -> None:
+        """Tell whoever listens to look now; it may get lost."""
+
+    def listen(self, heard: Callable[[], None], over: threading.Event) -> None:
+        """Call somebody at every hint, until it is over; Unavailable when the line is cut."""
+
+    def end_stuck(self, seconds: float) -> int:
+        """End sessions of ours that have been writing for so long; says how many."""
 
     def objects(self) -> dict[str, str]:
         """What the catalog finds now."""
@@ -105,21 +135,37 @@ class Store(Protocol):
 
 
 class Queries(dict[str, str]):
-    """Statements by name; `page+filter_role` is the page with that filter in it."""
+    """Statements by name, each made when it is first asked for: most commands need a dozen of 300.
 
-    def __init__(self) -> None:
+    `page+filter_role` is the page with that filter in it.
+    """
+
+    def __init__(self, text: str, words: dict[str, str], parameter: str) -> None:
         super().__init__()
-        self.pages: dict[str, str] = {}
+        self.written = dict(part.split("\n", 1) for part in text.split(_NAME)[1:])
+        self._words, self._parameter = words, parameter
 
     def __missing__(self, name: str) -> str:
         base, *filters = name.split("+")
         clauses = "".join(f" AND {self[each]}" for each in filters)
-        self[name] = self.pages[base].replace("{filters}", clauses)
+        self[name] = self.made(base).replace("{filters}", clauses)
         return self[name]
+
+    def made(self, name: str) -> str:
+        """One as its database reads it; of a page, the place for filters is still open."""
+        found = _STATEMENT.match(self.written[name])
+        text = found[1] if found else ""
+        for _ in range(2):  # a list may have fragments in it
+            text = _FRAGMENT.sub(lambda word: self._words.get(word[1], word[0]), text)
+        if self._parameter != _AS_WRITTEN:
+            text = _PARAMETER.sub(self._parameter, text)
+        return text.strip()
 
 
 _LISTS = {
     "task": columns(rows.Task, "tasks"),
+    "place": f"(tasks.silent * {SILENT} + tasks.key)",
+    "place_of_two": f"(tasks.key + tasks.silent * {SILENT})",
     "run": columns(rows.Run, "runs"),
     "finding": columns(rows.FindingRow, "findings"),
     "claim": columns(rows.ClaimRow, "claims"),
@@ -131,21 +177,37 @@ _LISTS = {
     "token": columns(rows.Token, "tokens"),
     "refusal": columns(rows.Refusal, "refusals"),
     "lease": columns(rows.Lease, "leases"),
+    "worker": columns(rows.Worker, "workers"),
+    "artifact": columns(rows.Artifact, "artifacts"),
+    "post": columns(rows.Post, "posts"),
+    "routine": columns(rows.RoutineRow, "routines"),
+    "occurrence": columns(rows.OccurrenceRow, "occurrences"),
+    "beat": columns(rows.Beat, "beats"),
+    "job": columns(rows.Job, "jobs"),
+    "condition": columns(Condition, "conditions"),
+    "severities": ", ".join(f"('{severity}')" for severity in Severity),
     "settled": ", ".join(f"'{status}'" for status in sorted(SETTLED)),
+    "under_way": ", ".join(f"'{status}'" for status in sorted(UNDER_WAY)),
+    "needed_status": NEEDED_STATUS,
+    "unmet": UNMET,
+    "hold": FIRST_HOLD,
+    "hold_of_all": HOLD_OF_ALL,
+    "breaker": columns(rows.Breaker, "breakers"),
+    "limit": columns(rows.LimitRow, "limits"),
+    "probing": PROBING,
+    "together": TOGETHER,
+    "is_about": IS_ABOUT,
+    "limit_is_about": about("demands"),
+    "outage": ", ".join(f"'{detail}'" for detail in sorted(OUTAGE)),
+    **{f"used_{what}": sql for what, sql in used(":now").items()},
+    "set_aside": SET_ASIDE,
 }
 
 
 def load_queries(fragments: dict[str, str], parameter: str) -> Queries:
     """The statements of queries.sql by name, with a dialect's fragments and parameter style."""
     with open(os.path.join(SQL_DIR, "queries.sql"), encoding="utf-8") as file:
-        text = file.read()
-    queries = Queries()
-    for name, _, statement in _NAMED.findall(text):
-        for word, fragment in (_LISTS | fragments).items():
-            statement = statement.replace("{" + word + "}", fragment)  # noqa: PLW2901
-        kept = queries.pages if "{filters}" in statement else queries
-        kept[name] = _PARAMETER.sub(parameter, statement.strip())
-    return queries
+        return Queries(file.read(), _LISTS | fragments, parameter)
 
 
 _BY_CODE: dict[str, type[TruegreenError]] = {
@@ -164,6 +226,7 @@ def refusal(text: str) -> TruegreenError | None:
     return _BY_CODE.get(code, Broken)(f"the database refused it: {message}")
 
 
+_SEEN_TO = ("routines_name", "occurrences_slot")
 _BUDGETS = ("tasks_attempts", "tasks_deferrals", "tasks_qa_rounds", "charges_used")
 
 
@@ -171,6 +234,10 @@ def refused_by(constraint: str) -> tuple[type[TruegreenError], str]:
     """What it means that a constraint of ours was in the way."""
     if "idempotency_key" in constraint:
         return Again, "the idempotency key was taken a moment ago: what for is looked up"
+    if constraint in _SEEN_TO:
+        return Again, "somebody saw to that routine a moment ago: it is looked at again"
+    if constraint.endswith(("runs_one_in_lane", "runs.lane")):
+        return errors.Stale, "another run of its lane is under way"
     if any(budget in constraint for budget in _BUDGETS):
         return errors.BudgetSpent, "the budget has nothing left for this"
     return errors.Refused, "the database refused it"
@@ -222,12 +289,17 @@ class Pool(Generic[C]):
             self._close(connection)
 
 
-def open_store(url: str) -> Store:
-    """The store behind a URL; nothing is created or verified yet (see migrate.py)."""
+def open_store(url: str, clock: Callable[[], int] | None = None) -> Store:
+    """The store behind a URL; nothing is created or verified yet (see migrate.py).
+
+    Only a file can have another clock than its machine's: a server has its own.
+    """
     if url.startswith(("postgresql:", "postgres:")):
+        if clock:
+            raise errors.InvalidInput("a PostgreSQL server tells its own time")
         from truegreen.record.postgres import PostgresStore  # noqa: PLC0415 - psycopg takes 200 ms
 
         return PostgresStore(url)
     from truegreen.record.sqlite import SqliteStore  # noqa: PLC0415 - only the driver that is used
 
-    return SqliteStore(url)
+    return SqliteStore(url, clock=clock)

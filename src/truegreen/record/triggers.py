@@ -60,7 +60,7 @@ def _no_truncate() -> list[str]:
         " MESSAGE = 'truegreen/forbidden: the record is kept: truncate is refused'; END $guard$"
     )
     statements = [function]
-    for table in (*guards.APPENDED, *guards.KEPT):
+    for table in (*guards.APPENDED, *guards.KEPT, *guards.PASSING):
         statements += [
             f"DROP TRIGGER IF EXISTS {table}_no_truncate ON {table}",
             (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from truegreen.contract import Contract
-from truegreen.doors.gateway.apis import APIS, Upstream, upstream_of
 from truegreen.errors import InvalidInput
 from truegreen.work.agents import Adapter
 from truegreen.work.agents.pointing import detour
@@ -15,6 +14,12 @@ def check_gateway(contract: Contract, adapter: Adapter, environ: Mapping[str, st
     """Refuse what could not think through the gateway, before anything starts."""
     if not contract.gateway.enabled:
         return
+    from truegreen.doors.gateway.apis import (  # noqa: PLC0415 - a room of its own
+        APIS,
+        Upstream,
+        upstream_of,
+    )
+
     if not adapter.apis:
         raise InvalidInput(f"{adapter.name} can't be pointed at the gateway: --no-gateway")
     if not contract.network:

@@ -7,9 +7,9 @@ ended here too, but nothing more is written about it: the record has closed it a
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import path as paths
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -31,10 +31,13 @@ from truegreen.supervisor.roster import first_words, opening
 from truegreen.supervisor.stint import Stint, Worker, log_facts
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.tripwire import note_start
+from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.agents import Reading
-from truegreen.work.claims import Rejected, read_claim_file, statements_of
+from truegreen.work.claims.files import Rejected, read_claim_file
 from truegreen.work.exits import Declared, exit_of
+from truegreen.work.settings_files import FACT as SETTINGS
+from truegreen.work.settings_files import around, changed_at, compared, signed
 from truegreen.work.weighing import has_baseline
 from truegreen.work.workspace import Snapshot, Workspace
 
@@ -69,6 +72,8 @@ class Attempt:
         self._worker = Worker(errand, self._variables())
         self._baseline: tuple[Finding, ...] = ()
         self._since = time.time_ns()
+        self._used = (self._place.settings, *self._ledger.pinned())
+        self._settings = signed(around(self._used, self._prepared.contract.cwd))
         self._reentry = Reentry(errand)
 
     def carry_out(self) -> Task:
@@ -96,9 +101,11 @@ class Attempt:
         declared = self._declared()
         exit_ = self._exit(last, declared, left)
         claim = _claim(declared, last.reading, exit_)
+        self._doubt_settings(exit_.facts[SETTINGS])
         if self._taken_away():
             self._tell(exit_)
             return None
+        self._pulse.run_ends()
         try:
             new = None if declared.recorded else claim
             task = self._ledger.end_run(self._ticket, exit_, claim=new)
@@ -107,7 +114,6 @@ class Attempt:
                 raise
             self._tell(exit_)
             return None
-        self._pulse.run_ended()
         return Ran(task, exit_, claim, declared, left, last)
 
     def _worked(self) -> Stint:
@@ -215,6 +221,7 @@ class Attempt:
                 **log_facts(self._worker),
                 **self._worker.door_facts(),
                 **left_facts(prepared.workspace, left),
+                SETTINGS: compared(self._settings, prepared.ground.top, self._used),
                 **({ASKED: asked(self._reentry.heard)} if self._reentry.heard else {}),
                 **({TOUCHED: last.touched} if prepared.judge_files else {}),
                 **({"evidence": last.reading.evidence} if last.reading.evidence else {}),
@@ -222,17 +229,25 @@ class Attempt:
         )
         if self._reentry.capped and exit_.reason in _OPEN_ENDED:
             exit_ = _at_the_cap(exit_, self._reentry.capped)
-        return msgspec.structs.replace(exit_, not_before=self._not_before(exit_, last.reading))
+        return msgspec.structs.replace(exit_, held_for=self._held_for(exit_, last.reading))
 
-    def _not_before(self, ended: Exit, reading: Reading) -> int:
-        seconds = hold_seconds(
+    def _held_for(self, ended: Exit, reading: Reading) -> float:
+        return hold_seconds(
             ended.reason,
             ended.detail,
             failures=self._prepared.failures,
             deferrals=self._prepared.deferrals,
             told=reading.not_before_s,
         )
-        return int((time.time() + seconds) * 1e6) if seconds else 0
+
+    def _doubt_settings(self, same: Mapping[str, bool]) -> None:
+        """Nobody uses settings that became others meanwhile, until a person has looked at them."""
+        for file in (file for file, kept in same.items() if not kept):
+            pin = self._ledger.pin(file)
+            if pin is None or pin.at <= max(changed_at(file)):
+                words = f"{file} was made, changed or removed while {self._ticket.run} was at work"
+                self._ledger.doubt(self._ticket.run, file, words)
+                self._watch.warn(f"{words}: truegreen outlets trust")
 
     def _taken_away(self) -> bool:
         """Whether others have ended this run in the record already."""
@@ -267,9 +282,11 @@ def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:
     """What the agent said, with the statements in it that can be checked."""
     unclaimed = ended.detail is ExitDetail.UNCLAIMED
     said = declared.claim or (None if unclaimed else reading.claim)
-    if said is None or said.statements:
+    if said is None or said.statements or not said.speaks:
         return said
-    return msgspec.structs.replace(said, statements=statements_of(said.reason))
+    from truegreen.work.claims.statements import statements_in  # noqa: PLC0415 - a large room
+
+    return msgspec.structs.replace(said, statements=statements_in(said))
 
 
 def left_facts(workspace: Workspace, left: Snapshot) -> dict[str, Any]:

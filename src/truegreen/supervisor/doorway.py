@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from truegreen.doors.hooking import Gone
 from truegreen.doors.run_door import RunDoor
+from truegreen.doors.store_room import shelves
 from truegreen.facts import Usage
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.hooked import Hooked
-from truegreen.supervisor.metered import Metered
 from truegreen.supervisor.place import RunPlace
+
+if TYPE_CHECKING:
+    from truegreen.supervisor.metered import Metered
 
 
 class Doorway:
@@ -37,10 +40,13 @@ class Doorway:
                 digest=lambda: prepared.workspace.digest(base=prepared.base),
                 tell=errand.watch.warn,
                 behind=self._hooked.behind(at_stop),
+                artifacts=shelves(errand.place.state_dir),
             )
             doors.callback(door.close)
             self._hooking = door.hooking
-            self.gateway = Metered(errand, secret) if prepared.contract.gateway.enabled else None
+            if post := self._hooked.post(door.hooked):
+                doors.callback(post.close)
+            self.gateway = _metered(errand, secret) if prepared.contract.gateway.enabled else None
             if self.gateway:
                 doors.callback(self.gateway.close)
             self._doors = doors.pop_all()
@@ -81,3 +87,9 @@ class Doorway:
         """What was seen at the doors, for the record of the run."""
         seen = self._hooked.facts(self._hooking.heard, worked=told.turns > 0)
         return {**seen, **(self.gateway.facts(told) if self.gateway else {})}
+
+
+def _metered(errand: Errand, secret: str) -> Metered:
+    from truegreen.supervisor.metered import Metered  # noqa: PLC0415 - few agents think through it
+
+    return Metered(errand, secret)

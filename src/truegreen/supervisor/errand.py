@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from truegreen.facts import Ticket
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.watch import Watch
+from truegreen.tuples import NamedTuple
 
 
 class Errand(NamedTuple):

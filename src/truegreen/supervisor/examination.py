@@ -6,7 +6,7 @@ The same way for a run that has just ended and for one that a person wants check
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import path as paths
 
@@ -18,6 +18,7 @@ from truegreen.errors import Refused
 from truegreen.facts import Finding, Ticket, Verdict
 from truegreen.model import FindingOutcome, Level
 from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.ledger.verdicts import rejected_tree
 from truegreen.record.rows import Task
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.judging import Panel, consult
@@ -26,14 +27,7 @@ from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
 from truegreen.work import verify
-from truegreen.work.claims import (
-    CONFIRMED,
-    CONTRADICTED,
-    UNVERIFIABLE,
-    checked_statements,
-    left_of,
-    statements_in,
-)
+from truegreen.work.claims.kinds import CONFIRMED, CONTRADICTED, UNVERIFIABLE
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.gates.rooms import Site, remove
 from truegreen.work.jail import choose
@@ -142,7 +136,17 @@ def concluded(subject: Subject, found: list[Finding]) -> Verdict:
         contract_digest=subject.contract_digest,
         changed=subject.base.digest != subject.left.digest,
         rejected_claim=subject.rejected,
+        rejected_tree=rejection(subject.earlier, subject.left.digest),
     )
+
+
+def rejection(earlier: Sequence[Finding], digest: str) -> str:
+    """A person's no about this very tree, whichever run of the task left it."""
+    for found in reversed(earlier):
+        no = found.kind == "person" and found.outcome is FindingOutcome.FAILED and found.binding
+        if no and found.digest == digest:
+            return rejected_tree(found.judge, found.reason)
+    return ""
 
 
 def _worthless(subject: Subject) -> Finding:
@@ -152,8 +156,14 @@ def _worthless(subject: Subject) -> Finding:
 
 def _audit(subject: Subject, found: list[Finding]) -> list[Finding]:
     """What the agent said beside what was observed. It is told, and decides nothing."""
-    stated = statements_in(subject.claim) if subject.claim else ()
-    if subject.claim is None or not stated:
+    if subject.claim is None or not subject.claim.speaks:
+        return []
+    from truegreen.work.claims.checking import checked_statements  # noqa: PLC0415 - a large room
+    from truegreen.work.claims.observed import left_of  # noqa: PLC0415 - as above
+    from truegreen.work.claims.statements import statements_in  # noqa: PLC0415 - as above
+
+    stated = statements_in(subject.claim)
+    if not stated:
         return []
     workspace, base, left = subject.workspace, subject.base, subject.left
     folder, extra = subject.ground.folder, subject.claim.extra

@@ -16,6 +16,7 @@ import msgspec
 from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
 from truegreen.record.ledger import Dossier
+from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
 from truegreen.work.toolchain import Toolchain
 from truegreen.work.toolchain.taking import Base, take
@@ -36,6 +37,8 @@ class Ground(msgspec.Struct, frozen=True):
     base: str
     remotes: dict[str, str]
     tools: Toolchain = Toolchain()
+    host: str = ""
+    """The machine that keeps it."""
 
     def workspace(self, place: Place) -> Workspace:
         """The work tree, wherever the agent has moved its repository since."""
@@ -91,17 +94,28 @@ def first_ground(
         hidden=place.hidden,
         told=lambda path: phase("tools", path),
     )
-    ground = Ground(workspace.root, folder, base.id, workspace.remotes(), tools)
+    ground = Ground(workspace.root, folder, base.id, workspace.remotes(), tools, node())
     return ground, workspace, base
+
+
+def ground_here(dossier: Dossier, contract: Contract) -> Ground | None:
+    """The ground of a task that has run before; on another host its commit is the ground."""
+    ground = ground_of(dossier)
+    elsewhere = ground is not None and ground.host not in ("", node())
+    if not elsewhere or contract.source is None:
+        return ground
+    mine = [each for each in _grounds(dossier) if each.host == node()]
+    return mine[0] if mine else None
+
+
+def _grounds(dossier: Dossier) -> list[Ground]:
+    told: list[dict[str, Any]] = [msgspec.json.decode(run.facts) for run in dossier.runs]
+    return [msgspec.convert(facts[FACT], Ground) for facts in told if FACT in facts]
 
 
 def ground_of(dossier: Dossier) -> Ground | None:
     """The ground of a task that has run before; nothing where it never got so far."""
-    for run in dossier.runs:
-        facts: dict[str, Any] = msgspec.json.decode(run.facts)
-        if FACT in facts:
-            return msgspec.convert(facts[FACT], Ground)
-    return None
+    return next(iter(_grounds(dossier)), None)
 
 
 def uncovered(contract: Contract, workspace: Workspace, base: Snapshot) -> list[str]:

@@ -9,12 +9,17 @@ import msgspec
 from truegreen.work.tree import Identity, me
 
 
+def node() -> str:
+    """What this machine calls itself."""
+    return os.uname().nodename[:100]
+
+
 def host_name() -> str:
     """The beginning of every holder's name on this machine.
 
     A process namespace counts as a machine of its own: from inside, its supervisors can't be seen.
     """
-    return f"{os.uname().nodename[:100]}/{os.stat('/proc/self/ns/pid').st_ino}/"
+    return f"{node()}/{os.stat('/proc/self/ns/pid').st_ino}/"
 
 
 def holder_name() -> str:

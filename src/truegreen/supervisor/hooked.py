@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Callable
 from os import path as paths
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truegreen.contract import Home, Isolation
-from truegreen.doors import hook
 from truegreen.doors.commands import Commands
+from truegreen.doors.event import SCRIPT
 from truegreen.doors.hooking import Behind, Gone
 from truegreen.errors import Refused
 from truegreen.supervisor.errand import Errand
@@ -21,14 +21,18 @@ from truegreen.supervisor.lent import Lent
 from truegreen.supervisor.place import RunPlace
 from truegreen.supervisor.roster import letters
 from truegreen.work.agents.calling import Client
-from truegreen.work.agents.hooks import CLAUDE_CODE, EVENTS, dressed, hook_command
+from truegreen.work.agents.hooks import CLAUDE_CODE, EVENTS, Post, dressed, hook_command
 from truegreen.work.documents import inside
 from truegreen.work.environment import secret_values
 from truegreen.work.redact import Redactor
 
+if TYPE_CHECKING:
+    from truegreen.doors.hook_post import Answering, HookPost
+
 _FILE = "hooks.json"
 _MARGIN_S = 600.0
 """What a hook may take beyond the time for which a person is waited for."""
+BY_HTTP = "http"
 FIRED, SILENT, ALTERED = "fired", "silent", "altered"
 
 
@@ -37,12 +41,13 @@ class Hooked:
 
     def __init__(self, errand: Errand, files: RunPlace, secret: str) -> None:
         """`secret` is the token of the run's agent."""
-        self._errand, self._files = errand, files
+        self._errand, self._files, self._secret = errand, files, secret
         self._contract, self._adapter = errand.prepared.contract, errand.prepared.adapter
         self._lent = Lent(errand)
         self._hidden: tuple[bytes, ...] = (secret.encode(),)
         self._commands = Commands(paths.join(files.folder, "commands.jsonl"), self._cleaned)
         self._settings: str | None = None
+        self._post: HookPost | None = None
         self._warned = False
 
     @property
@@ -60,6 +65,24 @@ class Hooked:
             lend=self._lent.lend,
             hosts=self._contract.credentials,
         )
+
+    def post(self, hooked: Answering) -> HookPost | None:
+        """Where the client is to post its events, if it is to; `hooked` answers them."""
+        if self._contract.hooks != BY_HTTP:
+            return None
+        if why := self._why_no_post():
+            self._warn(f"its hooks are commands, not posted: {why}")
+            return None
+        from truegreen.doors.hook_post import HookPost  # noqa: PLC0415 - few runs have one
+
+        self._post = HookPost(hooked)
+        return self._post
+
+    def _why_no_post(self) -> str:
+        if self._adapter.name != CLAUDE_CODE:
+            return f"{self._adapter.name} calls no address"
+        jailed = self._errand.prepared.isolation is Isolation.JAIL
+        return "" if self._contract.network or not jailed else "a jail without a network has no way"
 
     def dressed(
         self, argv: tuple[str, ...], env: dict[str, str]
@@ -105,14 +128,16 @@ class Hooked:
             return None
         return self._adapter.calling.start(list(argv))
 
-    def _call(self, event: str) -> list[str]:
+    def _call(self, event: str) -> list[str] | Post:
+        if self._post:
+            return Post(self._post.address(self._adapter.name, event), self._secret)
         state_dir = self._errand.place.state_dir
-        return hook_command(sys.executable, hook.__file__, self._adapter.name, event, state_dir)
+        return hook_command(sys.executable, SCRIPT, self._adapter.name, event, state_dir)
 
     def _unreachable(self, env: dict[str, str]) -> str:
         """Why the hook could not be started where the agent is."""
         jailed = self._errand.prepared.isolation is Isolation.JAIL
-        if not jailed or self._contract.home is not Home.PRIVATE:
+        if self._post or not jailed or self._contract.home is not Home.PRIVATE:
             return ""
         home = self._errand.place.environ.get("HOME") or env.get("HOME", "")
         needed = (sys.executable, os.path.realpath(sys.executable), sys.base_prefix)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from os import path as paths
-from typing import NamedTuple
 
 from truegreen.contract import Contract
 from truegreen.facts import Ticket
+from truegreen.supervisor.pulse import LEASE_SECONDS
+from truegreen.tuples import NamedTuple
 from truegreen.work.environment import agent_environment
 
 _OWNER = "owner"
@@ -30,11 +31,25 @@ class Place(NamedTuple):
     """This program, as an agent can call it."""
     held: str = ""
     """Where held-out cases are kept; one folder, wherever the rest of the state is for now."""
+    settings: str = ""
+    """The settings file in force, if there is one."""
+    lease: float = LEASE_SECONDS
+    """For how many seconds a run is owned without a renewal."""
 
     @property
     def mirrors(self) -> str:
         """Where copies of workspaces are kept."""
         return paths.join(self.state_dir, "mirrors")
+
+    @property
+    def remotes(self) -> str:
+        """What has been fetched of remotes."""
+        return paths.join(self.state_dir, "remotes")
+
+    @property
+    def checkouts(self) -> str:
+        """Private work trees of tasks: beside the state, for nobody works inside of it."""
+        return f"{self.state_dir.rstrip('/')}-checkouts"
 
     @property
     def rooms(self) -> str:

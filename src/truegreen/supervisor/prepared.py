@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen.contract import Caps, Contract, Duration, Home, Isolation
 from truegreen.facts import Exit, Finding, Usage
 from truegreen.record.ledger import Dossier
+from truegreen.record.ledger.limits import Leeway
 from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.bribery import changed_since, own_files, unseen
 from truegreen.supervisor.examination import findings_of
-from truegreen.supervisor.ground import Ground, first_ground, ground_of, uncovered
+from truegreen.supervisor.ground import Ground, first_ground, ground_here, uncovered
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.roster import Going, Retold
 from truegreen.supervisor.subject import Subject
 from truegreen.supervisor.watch import Watch
+from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.agents import Adapter, adapter_of
 from truegreen.work.agents.sealing import Kept, kept_at
@@ -92,7 +93,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
     adapter = adapter_of(contract.adapter, contract.command)
     check_gateway(contract, adapter, place.environ)
     watch.phase("snapshot", contract.cwd)
-    ground = ground_of(dossier)
+    ground = ground_here(dossier, contract)
     if ground:
         workspace = ground.workspace(place)
         base = ground.snapshot(workspace)
@@ -135,6 +136,16 @@ def caps_left(caps: Caps, usages: list[str]) -> Caps:
         "time": Duration(max(1_000_000, caps.time - int(sum(u.seconds for u in used) * 1e6))),
     }
     return msgspec.structs.replace(caps, **left)
+
+
+def within(caps: Caps, leeway: Leeway) -> Caps:
+    """The caps of a run, cut to what limits over everybody leave for it."""
+    cost, tokens = leeway
+    return msgspec.structs.replace(
+        caps,
+        cost_usd=caps.cost_usd if cost is None else max(0.01, min(caps.cost_usd, cost)),
+        tokens=caps.tokens if tokens is None else max(1, min(caps.tokens, tokens)),
+    )
 
 
 def feedback_of(dossier: Dossier) -> str:

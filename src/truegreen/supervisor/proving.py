@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from truegreen.supervisor.ground import first_ground
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.second_look import scratch
 from truegreen.supervisor.subject import Subject
+from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.gates.rooms import Site, check_files
 from truegreen.work.weighing import compared, has_baseline, levelled

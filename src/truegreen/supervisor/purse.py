@@ -13,12 +13,12 @@ import msgspec
 
 from truegreen.facts import Usage
 from truegreen.record.ledger import Dossier
+from truegreen.record.ledger.spending import ASKED, JUDGE, amount_of
 from truegreen.supervisor.subject import Heard
 from truegreen.work.judges import NOTHING_SPENT, Spent
 
-ASKED = "asked"
-"""The fact of a run: what its judges used at the stops of the agent."""
-KIND = "evaluator"
+__all__ = ["ASKED", "KIND", "asked", "spent_on", "told", "total", "used_by", "with_reviews"]
+KIND = JUDGE
 
 Purses = Mapping[str, Spent]
 
@@ -51,11 +51,11 @@ def spent_on(dossier: Dossier) -> dict[str, Spent]:
     amounts: dict[str, list[tuple[int, float]]] = {}
     for run in dossier.runs:
         for name, used in msgspec.json.decode(run.facts).get(ASKED, {}).items():
-            amounts.setdefault(name, []).append(_amount(used))
+            amounts.setdefault(name, []).append(amount_of(used))
     for row in dossier.findings:
         if row.kind == KIND:
             evidence = msgspec.json.decode(row.evidence)
-            (tokens, cost), (t, c) = (_amount(evidence.get(n, {})) for n in ("usage", "at_stops"))
+            (tokens, cost), (t, c) = (amount_of(evidence.get(n, {})) for n in ("usage", "at_stops"))
             amounts.setdefault(row.check_name, []).append((tokens - t, cost - c))
     return {name: total(each) for name, each in amounts.items()}
 
@@ -71,7 +71,3 @@ def with_reviews(spent: Purses, judge: str, reviews: Iterable[Dossier]) -> dict[
     ]
     amounts = [(each.tokens, each.cost_usd) for each in used]
     return {**spent, judge: total([(before.tokens, before.cost_usd), *amounts])}
-
-
-def _amount(used: Mapping[str, Any]) -> tuple[int, float]:
-    return int(used.get("tokens", 0)), float(used.get("cost_usd", 0.0))

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import path as paths
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from truegreen.supervisor.reach import out_of_reach
 from truegreen.supervisor.second_look import latest, subject_of
 from truegreen.supervisor.subject import Heard, Subject
 from truegreen.supervisor.watch import Watch
+from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Trouble, read_regular
 from truegreen.work.gates.output import one_line
 from truegreen.work.gates.rooms import remove
@@ -263,8 +264,8 @@ def judged_review(
     subject = case.subject._replace(spent=spent)
     with Panel(place, subject, ticket.run, pulse.word) as panel:
         heard = panel.ask(judge, found, question="qa", charge=charge)
+    pulse.run_ends()
     ledger.end_run(ticket, _exit_of(case.subject.left.digest, heard))
-    pulse.run_ended()
     outcome, why = weighed(judge, heard.opinion, rescue=False)
     heard = heard._replace(judge=identity(judge), opinion=replace(heard.opinion, reason=why))
     told = {"model": str(heard.opinion.facts.get("model", ""))}

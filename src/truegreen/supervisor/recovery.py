@@ -1,13 +1,16 @@
 """What a dead supervisor left: its agents are swept away, its runs end once, nothing turns green.
 
 A lease tells who held a run. Where that process is gone from this machine, its word is not waited
-for; on other machines only a lease that ran out counts.
+for; on other machines only a lease that ran out counts, and others look after that.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 from truegreen.errors import DiskFull, Refused, TruegreenError
 from truegreen.facts import Exit, Ticket, Verdict
@@ -28,30 +31,46 @@ from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.work.gates.rooms import remove
 from truegreen.work.process import sweep
 
+_ENDED = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
 _INTERRUPTED = "the supervisor died while checks were under way; check again: truegreen verify {}"
 
 
 def recover(ledger: Ledger) -> list[str]:
     """End what dead supervisors of this machine left unfinished; says which tasks."""
+    left = [each for each in ledger.owned(host_name()) if _is_left(each)]
+    for each in left:
+        sweep(each.run, process_of(each.lease.process))
+    gone = [each._replace(gone=True) for each in left]
     done = []
-    for left in ledger.owned(host_name()):
-        holder = read_holder(left.lease.holder)
-        if holder is None or holder.alive():
-            continue
-        sweep(left.run, process_of(left.lease.process))
-        try:
-            _finish(ledger, left._replace(gone=True))
-        except Refused:
-            continue  # another supervisor was quicker
-        done.append(left.task)
+    for each in gone:
+        if each.status in _ENDED:
+            with suppress(Refused):  # another supervisor was quicker
+                _leave_undecided(ledger, each)
+                done.append(each.task)
+    unended = [each for each in gone if each.status not in _ENDED]
+    done += ledger.lose_all(unended, detail=ExitDetail.SUPERVISOR_CRASHED)
+    _release(ledger, {each.lease.holder for each in left})
     return done
 
 
-def _finish(ledger: Ledger, left: Overdue) -> None:
-    if left.status in (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL):
+def _release(ledger: Ledger, dead: set[str]) -> None:
+    """Nobody is about to carry out what only the dead had taken for themselves."""
+    for task, holder in ledger.reservations(host_name()) if dead else ():
+        if holder in dead:
+            ledger.release(task, holder)
+
+
+def _is_left(each: Overdue) -> bool:
+    holder = read_holder(each.lease.holder)
+    return holder is not None and not holder.alive()
+
+
+def finish(ledger: Ledger, left: Overdue, facts: Mapping[str, Any]) -> None:
+    """End a run whose supervisor was silent for too long, as `facts` say."""
+    if left.status in _ENDED:
         _leave_undecided(ledger, left)
     else:
-        ledger.lose(left, detail=ExitDetail.SUPERVISOR_CRASHED)
+        ledger.lose(left, detail=ExitDetail.PROCESS_LOST, facts=facts)
 
 
 def _leave_undecided(ledger: Ledger, left: Overdue) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,6 +33,7 @@ from truegreen.supervisor.judging import Panel
 from truegreen.supervisor.roster import letters
 from truegreen.supervisor.stint import Stint
 from truegreen.supervisor.subject import Heard, Subject
+from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.exits import CAPS, Declared
 from truegreen.work.judges.answer import weighed

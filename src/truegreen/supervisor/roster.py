@@ -7,7 +7,6 @@ an agent may act is not decided here: the start of a run does that, in its own t
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +18,9 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.ledger.wakes import LETTERS_ROOM, LastWork
 from truegreen.record.rows import Agent, Message, Run, Wake
 from truegreen.supervisor.ground import FACT, Ground
+from truegreen.supervisor.holder import node
 from truegreen.supervisor.watch import Watch
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Adapter, Live, adapter_of
 from truegreen.work.agents.prompts import asks
 from truegreen.work.exits import BARRED
@@ -144,6 +145,10 @@ def _elsewhere(last: LastWork, contract: Contract) -> str:
     if told is None:
         return "its last run never got as far as a work tree"
     ground = msgspec.convert(told, Ground)
+    if ground.host not in ("", node()):
+        return f"its work tree is on host {ground.host}, and this is {node()}"
+    if contract.source:
+        return "" if os.path.isdir(ground.top) else f"its work tree is gone: {ground.top}"
     if not os.path.isdir(contract.cwd):
         return f"its work tree is gone: {contract.cwd}"
     top = os.path.realpath(top_of(contract.cwd))

@@ -7,11 +7,9 @@ gates that the task was frozen with.
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import mkdtemp
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,10 +31,11 @@ from truegreen.supervisor.ground import ground_of
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.judging import Panel, consult
 from truegreen.supervisor.place import Place
-from truegreen.supervisor.pulse import LEASE_SECONDS, Pulse
+from truegreen.supervisor.pulse import Pulse, clock_of
 from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.watch import Watch
+from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 
 
@@ -61,9 +60,10 @@ def look_again(
     subject = subject_of(place, dossier, run)._replace(touched=touched)
     if dossier.task.status is not TaskStatus.NEEDS_REVIEW:
         return look_at(place, watch, subject, run, judges=True)
-    ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=LEASE_SECONDS)
-    pulse = Pulse(ledger, ticket)
-    pulse.run_ended()
+    sent = time.clock_gettime(clock_of(ledger))
+    ticket = ledger.recheck(task_id, holder=holder_name(), actor=actor, lease_seconds=place.lease)
+    pulse = Pulse(ledger, ticket, place.lease, sent)
+    pulse.run_ends()
     try:
         examine(ledger, place, watch, subject, ticket, pulse)
     finally:
@@ -148,6 +148,9 @@ def _exit_of(run: Run) -> Exit:
 def scratch(place: Place) -> Iterator[str]:
     """A folder of our own for as long as somebody looks."""
     os.makedirs(place.state_dir, mode=0o700, exist_ok=True)
+    import shutil  # noqa: PLC0415 - brings the compressors along; start-up is measured
+    from tempfile import mkdtemp  # noqa: PLC0415 - as above
+
     folder = mkdtemp(prefix="gate_", dir=place.state_dir)
     try:
         yield folder

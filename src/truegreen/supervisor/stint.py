@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from truegreen.contract import Caps, Home
 from truegreen.doors import marks
-from truegreen.facts import SYSTEM, Usage
+from truegreen.facts import SYSTEM, Child, Usage
 from truegreen.model import Role
 from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.place import environment, own_variables
 from truegreen.supervisor.prepared import caps_left
-from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.supervisor.roster import Roll
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents.reading import census
 from truegreen.work.exits import BARRED
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Placed, Profile, shielded
 from truegreen.work.process import Ended, Launch, Limits, run
+from truegreen.work.settings_files import around, still
 from truegreen.work.tree import Identity
 from truegreen.work.watch import HOLD
 
@@ -162,8 +164,8 @@ class Worker:
 
         self._watch.phase("agent", "re-entering" if self.stints else "starting")
         # The last look at the fence before there is a process: terminate may have come meanwhile.
-        self._ledger.heartbeat(self._ticket, lease_seconds=LEASE_SECONDS)
-        ended = run(launch, line=reader.feed, tick=tick, started=started)
+        self._pulse.renew()
+        ended = run(launch, block=reader.feed, tick=tick, started=started, idle=self._pulse.idles)
         barred = self._roll.close(reader.live)
         if ended.stopped or ended.launch_error:
             return ended
@@ -240,13 +242,20 @@ class Worker:
         home = self.files.private_home() if contract.home is Home.PRIVATE else ""
         # A hook inside that has lost its run has nothing else to go by.
         fenced = marks.make_folder(self._place.state_dir)
+        root = self._prepared.workspace.root
+        covered = (*self._place.hidden, *filter(None, [home and self._place.environ.get("HOME")]))
+        settings = around((self._place.settings, *self._ledger.pinned()), contract.cwd)
         return Profile(
             writable=contract.writable,
             hidden=(*self._place.hidden, *data_paths(contract.gates)),
             bound=(self.files.inside, *self._prepared.shown, *([home] if home else [])),
             network=contract.network,
             private_home=home,
-            placed=(*shielded(self._prepared.workspace.root), Placed(fenced, fenced)),
+            placed=(
+                *shielded(root),
+                Placed(fenced, fenced),
+                *still(settings, root, covered),
+            ),
         )
 
 
@@ -297,5 +306,12 @@ def log_facts(worker: Worker) -> dict[str, Any]:
         "unconfirmed": bool(lost),
         "stints": len(worker.stints) if len(worker.stints) > 1 else 0,
         "model": worker.stints[-1].live.model or "",
+        "children": census(_children(worker)),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _children(worker: Worker) -> Iterable[Child]:
+    """All that lived inside of the conversation, each as it was seen last."""
+    seen = [child for stint in worker.stints for child in stint.live.children]
+    return {(child.kind, child.session): child for child in seen}.values()

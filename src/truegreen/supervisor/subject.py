@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from truegreen.contract import Contract
 from truegreen.facts import Claim, Exit, Finding
 from truegreen.supervisor.ground import Ground
+from truegreen.tuples import NamedTuple
 from truegreen.work.judges import Opinion, Spent
 from truegreen.work.workspace import Snapshot, Workspace
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from truegreen.record.ledger.tripwires import Fenced
 from truegreen.supervisor.holder import host_name, process_of, read_holder
 from truegreen.supervisor.place import private_home_of
 from truegreen.supervisor.tripwire import note_fence
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.sealing import BEGAN_FACT, KEPT_FACT, Kept, Talk, seal
 from truegreen.work.silencing import Quarry, Silence, living, silence_runs
 

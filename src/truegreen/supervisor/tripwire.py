@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from os import path as paths
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +24,7 @@ from truegreen.facts import Ticket
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.ground import Ground
 from truegreen.supervisor.place import Place
+from truegreen.tuples import NamedTuple
 from truegreen.work.afterwards import Begun, Watched, begun, fenced, look, plain
 from truegreen.work.workspace.disk import put, read_bounded
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from os import path as paths
-from typing import NamedTuple
 
 from msgspec import Struct, structs
 
 from truegreen.errors import TruegreenError
+from truegreen.tuples import NamedTuple
 from truegreen.work.redact import Redactor
 from truegreen.work.workspace.dotgit import repository_of
 from truegreen.work.workspace.mirror import Mirror

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import time
 
 import msgspec
@@ -76,6 +75,8 @@ def keep(gate: Gate, site: Site, found: Finding) -> None:
 
 
 def _write(place: str, data: bytes) -> None:
+    import tempfile  # noqa: PLC0415 - few gates look before; start-up is measured
+
     handle, name = tempfile.mkstemp(dir=os.path.dirname(place))
     try:
         with open(handle, "wb") as file:

@@ -42,6 +42,9 @@ class Spec:
     """Rights that Landlock takes (files, network, scope), what is left to which paths, and the
     capabilities that go."""
     placed: list[tuple[bytes, int, int, bool]]
+    until: float
+    """When all of it is to be dead, unless a later moment is told; 0 for never."""
+    clock: int
 
     def __init__(self, told: dict[str, Any]) -> None:
         """`told` is the fields by name."""

@@ -12,6 +12,7 @@ import select
 from typing import Protocol
 
 from truegreen.contract.terms import Isolation
+from truegreen.work.lifeline import LAPSED, Lifeline
 from truegreen.work.shim import Entry, entry_of, table
 from truegreen.work.tree import Identity, Swept, family, hunted, printable
 
@@ -63,7 +64,7 @@ class Account:
             case ["astray", path]:
                 self.astray = os.fsdecode(bytes.fromhex(path))
             case ["over", what]:
-                self.over = what
+                self.over = LAPSED if what == "lease" else what
             case ["swept", pid, *name]:
                 self.swept.append(Swept(int(pid), printable(bytes.fromhex("".join(name)))))
             case ["left", pid]:
@@ -120,9 +121,16 @@ class Guarded:
         self._orders: int | None = orders
         self._tag = tag
         self._heard = b""
+        self._lifeline: Lifeline | None = None
         self.identity = Identity.of(pid)
         os.set_blocking(status, False)
         os.set_blocking(orders, False)
+
+    def hang(self, lifeline: Lifeline) -> None:
+        """Let its guard be fed."""
+        self._lifeline = lifeline
+        if self._orders is not None:
+            lifeline.attach(self._orders)
 
     def ask(self) -> None:
         """Ask it to end."""
@@ -186,10 +194,39 @@ class Guarded:
 
     def close(self) -> None:
         """Close the pipes: for a guard that still lives, the order to end all."""
+        if self._lifeline and self._orders is not None:
+            self._lifeline.detach(self._orders)
         for handle in (self._orders, self.status, self.pidfd):
             if handle is not None:
                 os.close(handle)
         self._orders = self.status = None
+
+
+class Keeper:
+    """Whoever kills a bare group when its lifeline runs out."""
+
+    def __init__(self, pid: int, orders: int, lifeline: Lifeline) -> None:
+        os.set_blocking(orders, False)
+        self._pid, self._orders, self._lifeline = pid, orders, lifeline
+        lifeline.attach(orders)
+
+    def mind(self, group: int) -> None:
+        """This is what it may have to kill."""
+        os.write(self._orders, b"\nG%d\n" % group)
+
+    def strikes(self) -> bool:
+        """Whether it was its turn to kill."""
+        return self._lifeline.late()
+
+    def close(self) -> None:
+        """Its group is gone: let it go, too."""
+        self._lifeline.detach(self._orders)
+        with contextlib.suppress(OSError):
+            os.write(self._orders, b"Q")
+        os.close(self._orders)
+        with contextlib.suppress(OSError):
+            os.kill(self._pid, _KILL)
+            os.waitpid(self._pid, 0)
 
 
 class Group:
@@ -199,7 +236,8 @@ class Group:
     fences: tuple[str, ...] = ()
     status: int | None = None
 
-    def __init__(self, pid: int, tag: str) -> None:
+    def __init__(self, pid: int, tag: str, keeper: Keeper | None = None) -> None:
+        self._keeper = keeper
         self.account = Account()
         self.account.pid = self.pid = pid
         self.pidfd = handle_of(pid)
@@ -239,6 +277,8 @@ class Group:
         self.account.cpu = usage.ru_utime + usage.ru_stime
         if os.WIFSIGNALED(status):
             self.account.signal = os.WTERMSIG(status)
+            if self.account.signal == _KILL and self._keeper and self._keeper.strikes():
+                self.account.over = LAPSED
         else:
             self.account.code = os.WEXITSTATUS(status)
         self.account.left = self._strays({one.pid for one in self.account.swept})
@@ -260,6 +300,8 @@ class Group:
 
     def close(self) -> None:
         """Close the handle."""
+        if self._keeper:
+            self._keeper.close()
         os.close(self.pidfd)
 
 

@@ -6,7 +6,7 @@ an agent's word can make an exit worse, and only where nothing else spoke can it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from truegreen.contract import Caps
 from truegreen.facts import Claim, Exit
@@ -19,6 +19,7 @@ from truegreen.model import (
     ExitReason,
     RunStatus,
 )
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Reading
 from truegreen.work.process import Ended
 

@@ -7,8 +7,8 @@ in, words out; `become` puts it up. Names stay visible, UDP and what is open alr
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.jail import DEVICES, Profile, hidden_of
 
 OLDEST = 2

@@ -15,8 +15,9 @@ from types import CodeType, ModuleType
 
 from truegreen.contract.terms import Isolation
 from truegreen.errors import Broken
-from truegreen.work import become, jail, landlock, shim
+from truegreen.work import become, deadman, jail, landlock, shim
 from truegreen.work.launch import Launch
+from truegreen.work.lifeline import Lifeline
 from truegreen.work.tree import VARIABLE, mark_of
 
 _BOOT = (
@@ -43,10 +44,15 @@ def limits(launch: Launch) -> list[tuple[int, int]]:
     return [(number, value) for number, value in named if value]
 
 
+def bare(given: Sequence[int]) -> list[str]:
+    """The command line of a bare interpreter whose code comes with its orders."""
+    python = os.path.realpath(sys.executable)
+    return [python, "-I", "-S", "-B", "-c", _BOOT, *map(str, given)]
+
+
 def guard(launch: Launch, isolation: Isolation, given: Sequence[int]) -> list[str]:
     """The command line of the guard, in a jail or on its own."""
-    python = os.path.realpath(sys.executable)
-    argv = [python, "-I", "-S", "-B", "-c", _BOOT, *map(str, given)]
+    argv = bare(given)
     if isolation is not Isolation.JAIL:
         return argv
     return jail.wrap(
@@ -55,7 +61,7 @@ def guard(launch: Launch, isolation: Isolation, given: Sequence[int]) -> list[st
         argv,
         cwd=launch.cwd,
         home=launch.env.get("HOME", ""),
-        needs=(os.path.realpath(sys.base_prefix), python),
+        needs=(os.path.realpath(sys.base_prefix), argv[0]),
     )
 
 
@@ -67,7 +73,11 @@ def fence(launch: Launch, isolation: Isolation) -> landlock.Fence | None:
 
 
 def written(
-    launch: Launch, isolation: Isolation, word: str, fenced: landlock.Fence | None
+    launch: Launch,
+    isolation: Isolation,
+    word: str,
+    fenced: landlock.Fence | None,
+    lifeline: Lifeline | None = None,
 ) -> bytes:
     """What the guard is to start; through memory, so that no list of processes shows it."""
     env = {os.fsencode(name): os.fsencode(text) for name, text in environment(launch).items()}
@@ -83,8 +93,20 @@ def written(
         "env": env,
         "fence": fenced.told if fenced else None,
         "placed": jail.seen(launch.jail) if isolation is Isolation.JAIL else [],
+        **_bound(lifeline),
     }
     return marshal.dumps((_code_of(become), _code_of(shim), told))
+
+
+def _bound(lifeline: Lifeline | None) -> dict[str, float]:
+    until, clock = (lifeline.until, lifeline.clock) if lifeline else (0.0, 0)
+    return {"until": until, "clock": clock}
+
+
+def keeping(launch: Launch, lifeline: Lifeline) -> bytes:
+    """What is told to whoever kills a bare group that nobody feeds."""
+    told = {"tag": f"{VARIABLE}={launch.tag}".encode(), **_bound(lifeline)}
+    return marshal.dumps((_code_of(become), _code_of(deadman), told))
 
 
 @cache

@@ -15,17 +15,19 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from msgspec import structs
 
 from truegreen.contract.terms import Isolation
 from truegreen.errors import DiskFull, Unavailable
+from truegreen.tuples import NamedTuple
 from truegreen.work import jail, orders, shim
-from truegreen.work.child import Child, Group, Guarded, handle_of
+from truegreen.work.child import Child, Group, Guarded, Keeper, handle_of
 from truegreen.work.launch import LOG_BYTES, Ended, Launch, Limits, launch_error
+from truegreen.work.lifeline import LAPSED, is_late, lifeline_of
+from truegreen.work.lines import LINE_BYTES, by_line
 from truegreen.work.machine import machine_memory
-from truegreen.work.pump import LINE_BYTES, Output, Pump
+from truegreen.work.pump import Output, Pump
 from truegreen.work.redact import Redactor
 from truegreen.work.tree import VARIABLE, Identity, Sweep, Swept, me, sweep
 from truegreen.work.watch import Watch
@@ -62,26 +64,30 @@ def run(
     launch: Launch,
     *,
     line: Callable[[bytes], object] | None = None,
+    block: Callable[[bytes], object] | None = None,
     tick: Callable[[], str | None] | None = None,
     tick_s: float = 0.2,
     started: Callable[[Identity], None] | None = None,
+    idle: Callable[[float], None] | None = None,
 ) -> Ended:
     """Start a command, watch it, end all of it, and say how it went.
 
-    `line` gets every line of the output, redacted and without its end. `tick` is called about every
-    `tick_s`; a word that it returns stops the tree: TERM, grace, KILL, and at once if the word
-    begins with «!». `started` gets the outermost process once the command runs. An exception from
-    any of them kills the tree and then goes on.
+    `line` gets every line of the output, redacted and without its end; `block` many at once, with
+    the ends between them. `tick` is called about every `tick_s`; a word that it returns stops the
+    tree: TERM, grace, KILL, and at once if it begins with «!». `started` gets the outermost process
+    once the command runs, `idle`, before each tick, for how long the tree neither wrote nor
+    computed. An exception from any of them kills the tree and goes on.
     """
-    isolation = jail.choose(launch.isolation)
-    begun = time.monotonic()
+    isolation, begun = jail.choose(launch.isolation), time.monotonic()
     problem = _problem(launch) or _unplaceable(launch, isolation)
     if problem:
         return Ended(launch_error=problem, launch_errno="EINVAL", isolation=isolation)
+    if is_late(launch.tag):
+        return Ended(signal=_SIGKILL, stopped=LAPSED, isolation=isolation)
     if not launch.tag:
         launch = structs.replace(launch, tag=os.urandom(8).hex())
     with contextlib.ExitStack() as closing:
-        pumps = _pumps(launch, line, closing)
+        pumps = _pumps(launch, by_line(line) if line else block, closing)
         kills = _oom_kills()
         streams: dict[int, Pump] = {}
         closing.callback(_close, streams)
@@ -93,7 +99,14 @@ def run(
             return Ended(launch_error=sentence, launch_errno=name, isolation=isolation)
         closing.callback(child.close)
         watch = Watch(
-            child, launch, streams, tick=tick, tick_s=tick_s, started=started, begun=begun
+            child,
+            launch,
+            streams,
+            tick=tick,
+            tick_s=tick_s,
+            idle=idle,
+            started=started,
+            begun=begun,
         )
         confirmed = watch.follow()
         outputs = [pump.finish() for pump in pumps]
@@ -134,13 +147,13 @@ def _unplaceable(launch: Launch, isolation: Isolation) -> str:
 
 
 def _pumps(
-    launch: Launch, line: Callable[[bytes], object] | None, closing: contextlib.ExitStack
+    launch: Launch, block: Callable[[bytes], object] | None, closing: contextlib.ExitStack
 ) -> list[Pump]:
     """One for the output, and one for errors if they go their own way."""
     pumps: list[Pump] = []
     paths = [launch.stdout_path, launch.stderr_path] if launch.stderr_path else [launch.stdout_path]
     for path in paths:
-        taker = line if not pumps else None
+        taker = block if not pumps else None
         try:
             pump = Pump(
                 path, launch.log_bytes, Redactor(launch.secrets), taker, append=launch.append
@@ -181,7 +194,7 @@ def _account(child: Child, launch: Launch, stopped: str) -> Ended:
     if account.astray:
         sentence = f"{account.astray!r} shows something else than what was laid there: try again"
         return Ended(launch_error=sentence, isolation=child.isolation)
-    if not account.pid and not stopped and not account.guard_killed:
+    if not account.pid and not stopped and not account.over and not account.guard_killed:
         what = "the jail can't be set up" if child.isolation is Isolation.JAIL else "the guard died"
         said = account.trouble or "it said nothing"
         sentence = f"{what} ({said}): mend that, or ask for another isolation"
@@ -238,6 +251,16 @@ def _in_memory(name: str, data: bytes) -> int:
 
 
 def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
+    keeper = _start_keeper(launch)
+    try:
+        return _start_group(launch, stdio, keeper)
+    except OSError:
+        if keeper:
+            keeper.close()
+        raise
+
+
+def _start_group(launch: Launch, stdio: tuple[int, int, int], keeper: Keeper | None) -> Group:
     process = subprocess.Popen(  # noqa: S603 - the command is the caller's
         launch.argv,
         cwd=launch.cwd,
@@ -252,10 +275,38 @@ def _start_bare(launch: Launch, stdio: tuple[int, int, int]) -> Group:
         with contextlib.suppress(ProcessLookupError):  # it ended before it could be limited
             resource.prlimit(pid, number, (value, value))
     try:
-        return Group(pid, launch.tag)
+        if keeper:
+            keeper.mind(pid)
+        return Group(pid, launch.tag, keeper)
     except OSError:
         _bury(pid)
         raise
+
+
+def _start_keeper(launch: Launch) -> Keeper | None:
+    """Whoever kills a bare group when we are not there to do it; there before the group is."""
+    bound = lifeline_of(launch.tag)
+    if bound is None:
+        return None
+    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        told = _in_memory("keeper", orders.keeping(launch, bound))
+        theirs.callback(os.close, told)
+        heeds, commands = os.pipe()
+        theirs.callback(os.close, heeds)
+        ours.callback(os.close, commands)
+        given = (told, heeds)
+        process = subprocess.Popen(  # noqa: S603 - our own
+            orders.bare(given),
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=set(given),
+            start_new_session=True,
+        )
+        ours.pop_all()
+        return Keeper(_adopted(process), commands, bound)
 
 
 def _adopted(process: subprocess.Popen[bytes]) -> int:
@@ -267,7 +318,8 @@ def _adopted(process: subprocess.Popen[bytes]) -> int:
 def _start_guarded(launch: Launch, isolation: Isolation, stdio: tuple[int, int, int]) -> Guarded:
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         word, fence = os.urandom(8).hex(), orders.fence(launch, isolation)
-        spec = _in_memory("spec", orders.written(launch, isolation, word, fence))
+        bound = lifeline_of(launch.tag)
+        spec = _in_memory("spec", orders.written(launch, isolation, word, fence, bound))
         theirs.callback(os.close, spec)
         heeds, commands = os.pipe()
         theirs.callback(os.close, heeds)
@@ -296,6 +348,8 @@ def _start_guarded(launch: Launch, isolation: Isolation, stdio: tuple[int, int, 
             raise
         ours.pop_all()
         child.fences = fence.words if fence else ()
+        if bound:
+            child.hang(bound)
         return child
 
 

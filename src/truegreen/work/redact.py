@@ -11,6 +11,8 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from truegreen.work.needles import Needles, hops
+
 MARK = b"[redacted]"
 SHORTEST = 8
 """A shorter value would be found in innocent text."""
@@ -18,7 +20,6 @@ _CONTEXT = 3
 _HEADER = 2048
 _PEM_HEAD = 640
 _TAIL = 96
-_PATIENCE = 100
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPES = {
     0x22: b'\\"',
@@ -39,14 +40,24 @@ _PEM = (
     rb"" + _GAP + rb"{1,16}[A-Za-z0-9+/]{16}"
 )
 
-# One expression per rare byte: a search that begins with a single byte runs at memory speed,
-# a search for any of several words at a thirtieth of it.
+# One expression per rare byte: a search that begins with a single byte runs at a third of the speed
+# of memory, a search for any of several words at a hundredth, and finding the byte at all of it.
 _UNDERSCORE = re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_pat_)|(?<=tg_))")
 _DASH = re.compile(rb"-(?:(?<=sk-)|(?<=xox[abeprs]-))(?=[A-Za-z0-9_-]{10})")
+_BYTES = ((b"_", _UNDERSCORE), (b"-", _DASH))
 _AWS = re.compile(rb"AKIA[A-Z0-9]{16,}")
 _SECOND_PART = re.compile(rb"\.eyJ[A-Za-z0-9_-]{8}")
 _FIRST_PART = re.compile(rb"eyJ[A-Za-z0-9_-]{5,%d}\Z" % _HEADER)
 _PEM_START = re.compile(rb"-----BEGIN (?:[A-Z]{2,12} ){0,3}\Z")
+
+# What stands before the host of a URL: a password behind its user, or a token instead of both.
+_NO_HOST = rb"\s/?#\"'<>\\"
+_USER, _PASSWORD, _TOKEN = 200, 256, 16
+_USERINFO = re.compile(
+    rb"://(?:[^%b@:]{0,%d}:([^%b]{1,%d})|([^%b@:]{%d,%d}))@"
+    % (_NO_HOST, _USER, _NO_HOST, _PASSWORD, _NO_HOST, _TOKEN, _USER)
+)
+_URL_HEAD = 3 + _USER + 1 + _PASSWORD + 1
 
 _PREFIXED = (
     rb"gh[pousr]_[A-Za-z0-9]{16}"
@@ -78,10 +89,13 @@ _UNFINISHED_PEM = (
     rb"|-(?:-(?:-(?:-(?:-(?:B(?:E(?:G(?:I(?:N)?)?)?)?)?)?)?)?)?\Z"
 )
 
+_UNFINISHED_URL = rb":(?:/(?:/[^%b]{0,%d})?)?\Z" % (_NO_HOST, _URL_HEAD)
+
 _OPEN_SHAPES = (
     (_UNFINISHED, _TAIL, b"-----B"),
     (_UNFINISHED_DOTTED, _HEADER + _TAIL, b"eyJ"),
     (_UNFINISHED_PEM, _PEM_HEAD, b"-----B"),
+    (_UNFINISHED_URL, _URL_HEAD + 3, b"://"),
 )
 """How far back each may begin, and the word that it has if it begins farther back than a little."""
 
@@ -138,13 +152,19 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[bytes] = ()) -> None:
         """`secrets` shorter than eight bytes are not looked for."""
-        known = set[bytes]().union(
-            *(spellings(secret) for secret in secrets if len(secret) >= SHORTEST)
-        )
-        self._needles = sorted(known, key=len, reverse=True)
+        self._needles = Needles()
         self._kept = b""
         self._given = 0
         self._eating: re.Pattern[bytes] | None = None
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[bytes]) -> None:
+        """Look for these, too, in all that has not been given on."""
+        self._needles = Needles(
+            set(self._needles).union(
+                *(spellings(secret) for secret in secrets if len(secret) >= SHORTEST)
+            )
+        )
 
     def feed(self, data: bytes) -> bytes:
         """What can be given on now."""
@@ -190,34 +210,27 @@ class Redactor:
         self, text: bytes, given: int
     ) -> Iterator[tuple[int, int, re.Pattern[bytes] | None]]:
         """Where secrets stand, and what belongs to them for as long as it goes on."""
-        for needle in self._needles:
-            at = text.find(needle, given)
-            while at >= 0:
-                yield at, at + len(needle), None
-                at = text.find(needle, at + 1)
-        for hits in (_UNDERSCORE, _DASH):
-            for hit in hits.finditer(text, given):
+        for start, end in self._needles.spans(text, given):
+            yield start, end, None
+        for byte, hits in _BYTES:
+            first = text.find(byte, given)
+            for hit in hits.finditer(text, first) if first >= 0 else ():
                 for before in _LENGTHS:
                     start = hit.start() - before
                     whole = _expression(_PREFIXED).match(text, start) if start >= given else None
                     if whole:
                         yield start, whole.end(), _WORD
-        for hit in _each(text, given, b"AKIA", b"K", _AWS):
-            yield hit.start(), hit.end(), _WORD
+        for at in _each(text, given, b"AKIA", b"K"):
+            key = _AWS.match(text, at)
+            if key:
+                yield at, key.end(), _WORD
         yield from _dotted(text, given)
         yield from _armoured(text, given)
+        yield from _in_addresses(text, given)
 
     def _unfinished(self, text: bytes, given: int) -> int:
         """From where on it must wait for more."""
-        first = len(text)
-        for needle in self._needles:
-            begin = max(given, len(text) - len(needle) + 1)
-            at = text.find(needle[:1], begin)
-            while 0 <= at < first:
-                if needle.startswith(text[at:]):
-                    first = at
-                    break
-                at = text.find(needle[:1], at + 1)
+        first = self._needles.unfinished(text, given)
         ended = text.endswith(b"\n")
         for source, reach, word in _OPEN_SHAPES:
             begin = max(given, len(text) - reach)
@@ -231,38 +244,46 @@ class Redactor:
         return first
 
 
-def _each(
-    text: bytes, given: int, word: bytes, rare: bytes, expression: re.Pattern[bytes]
-) -> Iterator[re.Match[bytes]]:
-    """All matches that begin with a word; by its rarest byte at first, which most text has not."""
+def _each(text: bytes, given: int, word: bytes, rare: bytes) -> Iterator[int]:
+    """Where a word stands; by its rarest byte at first, which most text has not."""
     before = word.index(rare)
     at = given + before
-    for _ in range(_PATIENCE):
+    for _ in range(hops(text)):
         at = text.find(rare, at)
         if at < 0:
             return
-        if text.startswith(word, at - before) and (hit := expression.match(text, at - before)):
-            yield hit
+        if text.startswith(word, at - before):
+            yield at - before
         at += 1
-    yield from expression.finditer(text, at - before)
+    at -= before
+    while (at := text.find(word, at)) >= 0:
+        yield at
+        at += 1
 
 
 def _dotted(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
     """JSON web tokens: a header, a payload, a signature."""
-    for hit in _each(text, given, b".eyJ", b"J", _SECOND_PART):
-        begin = max(given, hit.start() - _HEADER - _CONTEXT)
-        header = _FIRST_PART.search(text[begin : hit.start()])
-        if header:
-            yield begin + header.start(), hit.end(), _DOTTED
+    for at in _each(text, given, b".eyJ", b"J"):
+        second = _SECOND_PART.match(text, at)
+        begin = max(given, at - _HEADER - _CONTEXT)
+        header = _FIRST_PART.search(text[begin:at]) if second else None
+        if second and header:
+            yield begin + header.start(), second.end(), _DOTTED
 
 
 def _armoured(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
     """Private keys between their BEGIN and END lines."""
-    at = text.find(b"PRIVATE KEY-----", given)
-    while at >= 0:
+    for at in _each(text, given, b"PRIVATE KEY-----", b"V"):
         begin = max(given, at - _TAIL)
         start = _PEM_START.search(text[begin:at])
         whole = _expression(_PEM).match(text, begin + start.start()) if start else None
         if whole:
             yield whole.start(), whole.end(), _ARMOUR
-        at = text.find(b"PRIVATE KEY-----", at + 1)
+
+
+def _in_addresses(text: bytes, given: int) -> Iterator[tuple[int, int, None]]:
+    """Passwords and tokens in front of the hosts of URLs."""
+    for at in _each(text, given, b"://", b"/"):
+        found = _USERINFO.match(text, at)
+        if found:
+            yield *found.span(found.lastindex or 0), None

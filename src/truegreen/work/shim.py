@@ -24,6 +24,7 @@ else:
     import _signal  # `signal` loads enum, which costs a third of the start
 
 CHUNK = 1 << 16
+STAT = 4096
 SETTLE = 0.15
 """How long what the main process left behind may take to end by itself, as a `| tee` does."""
 KILL_BOUND = 2.0
@@ -42,18 +43,31 @@ _UNTOUCHED = {_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT, _signal.SIGCHLD
 class Entry:
     """A line of the process table."""
 
-    __slots__ = ("group", "name", "pages", "parent", "pid", "session", "start", "state", "ticks")
+    __slots__ = ("_head", "_words", "group", "parent", "pid", "session", "start", "state")
 
     def __init__(self, pid: int, text: bytes) -> None:
-        head, _, rest = text.rpartition(b") ")
-        words = rest.split()
+        # Hundreds are read in one look, so what hardly anybody asks for is worked out when asked.
+        self._head, _, rest = text.rpartition(b") ")
+        words = self._words = rest.split(None, 22)
         self.pid = pid
-        self.name = head.partition(b" (")[2]
         self.state = words[0]
         self.parent, self.group, self.session = int(words[1]), int(words[2]), int(words[3])
-        self.ticks = sum(map(int, words[11:15]))
         self.start = int(words[19])
-        self.pages = int(words[21])
+
+    @property
+    def name(self) -> bytes:
+        """What it calls itself."""
+        return self._head.partition(b" (")[2]
+
+    @property
+    def ticks(self) -> int:
+        """The processor time of it and of those that it has waited for."""
+        return sum(map(int, self._words[11:15]))
+
+    @property
+    def pages(self) -> int:
+        """What of it is in memory."""
+        return int(self._words[21])
 
     @property
     def alive(self) -> bool:
@@ -76,7 +90,11 @@ def read_all(path: str) -> bytes:
 def entry_of(pid: int) -> Entry | None:
     """The process, if it is in the table."""
     try:
-        return Entry(pid, read_all(f"/proc/{pid}/stat"))
+        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return Entry(pid, os.read(handle, STAT))  # one line, which the kernel gives out whole
+        finally:
+            os.close(handle)
     except (OSError, IndexError):
         return None
 
@@ -200,6 +218,7 @@ class Guard:
         self.childless = False
         self.cpu = 0.0
         self.next_weighing = 0.0
+        self.until = spec.until
         self.wake = _wake_up_pipe()
 
     def tell(self, *words: object) -> None:
@@ -224,6 +243,9 @@ class Guard:
         astray = next((each[0] for each in self.spec.placed if not _in_place(*each)), None)
         if astray is not None:
             self.tell("astray", astray.hex())
+            return False
+        if self.late():  # a supervisor that was frozen until now has lost its right
+            self.tell("empty", 0)
             return False
         told, tells = os.pipe()
         self.main = os.fork()
@@ -253,19 +275,42 @@ class Guard:
                 settled = settled or time.monotonic() + SETTLE
                 if time.monotonic() >= settled or self.childless:
                     return
-            limit = 0.01 if self.ended else LOOK if self.bounded else None
-            for handle, _ in poller.poll(limit and limit * 1000):
+            for handle, _ in poller.poll(self.patience()):
                 heard = os.read(handle, CHUNK)
                 if handle == self.wake and ALONE in heard:
                     return
-                if handle == self.orders and (not heard or b"K" in heard):
+                if handle == self.orders and not self.heed(heard):
                     return
-                if handle == self.orders and b"T" in heard:
-                    self.ask()
+            if self.late():
+                return
             excess = self.excess() if self.bounded else ""
             if excess:
                 self.tell("over", excess)
                 return
+
+    def patience(self) -> float | None:
+        """How many milliseconds to wait for news."""
+        limits = [0.01] if self.ended else [LOOK] if self.bounded else []
+        if self.until:
+            limits.append(max(0.0, self.until - time.clock_gettime(self.spec.clock)))
+        return min(limits) * 1000 + 1 if limits else None
+
+    def heed(self, heard: bytes) -> bool:
+        """Hear orders: to end, to ask, and until when it may live. False for the end of all."""
+        if not heard or b"K" in heard:
+            return False
+        if b"T" in heard:
+            self.ask()
+        told = [word[1:] for word in heard.split(b"\n") if word[:1] == b"F" and word[1:].isdigit()]
+        self.until = max([self.until, *(int(word) / 1000 for word in told)])
+        return True
+
+    def late(self) -> bool:
+        """Whether the supervisor has not been heard of for too long; if so, said."""
+        late = bool(self.until) and time.clock_gettime(self.spec.clock) >= self.until
+        if late:
+            self.tell("over lease")
+        return late
 
     @property
     def bounded(self) -> bool:

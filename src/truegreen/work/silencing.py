@@ -7,13 +7,14 @@ hunted, and that nobody else is left stays unconfirmed. It knows runs by their n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
 
 from truegreen.contract.terms import Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work.shim import (
     ALONE,
     KILL_BOUND,
@@ -172,3 +173,14 @@ def _carries(pid: int, words: set[bytes], marks: set[bytes]) -> bool:
 
 def _swept(entry: Entry) -> Swept:
     return Swept(entry.pid, printable(entry.name))
+
+
+def ask_to_end(process: Identity) -> None:
+    """Ask a program of ours that lives on by itself to end; one that has ended is no error."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(process.pid)
+        try:
+            if process.alive():  # and not another one that has its number now
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+        finally:
+            os.close(handle)

@@ -7,16 +7,18 @@ carries a run's mark or descends from a known process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 import msgspec
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.shim import MARK, Entry, all_dead, beneath, entry_of, read_all, silence, table
 
 VARIABLE = "TRUEGREEN_RUN"
 _REALTIME = b"Max realtime timeout"
+_NONE = (b"unlimited", b"unlimited")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _boot = ""
 
@@ -53,11 +55,17 @@ class Identity(NamedTuple):
 
 
 def me() -> Identity:
-    """This process."""
-    mine = Identity.of(os.getpid())
-    if mine is None:
+    """This process; asked once, so that a moment without a free handle does not make it unknown."""
+    global _me  # noqa: PLW0603 - it can't change while we run, and a fork is another process
+    pid = os.getpid()
+    if _me is None or _me.pid != pid:
+        _me = Identity.of(pid)
+    if _me is None:
         raise ProcessLookupError("/proc does not show this process")
-    return mine
+    return _me
+
+
+_me: Identity | None = None
 
 
 def _hidden(pid: int) -> bool:
@@ -118,38 +126,110 @@ def _carries(pid: int, word: bytes, number: bytes) -> bool:
         return False  # gone, or of another user: not one that we started
 
 
-def own_tag(runs: Mapping[str, Identity | None], keepers: Iterable[Identity | None] = ()) -> str:
+def own_tag(
+    runs: Mapping[str, Identity | None],
+    keepers: Iterable[Identity | None] = (),
+    jailed: Container[str] = (),
+) -> str:
     """Which of these runs this process belongs to, by its limits or its parents; empty for none.
 
     An agent can drop its environment. At isolation `none` it can drop its parents too. Its mark it
     can only make smaller: a limit that its keepers, the supervisors, don't have came with a run.
     """
-    try:
-        limits = read_all("/proc/self/limits")
-    except OSError:
-        return ""  # where there is no /proc nobody can be known again
     line = ancestry(os.getpid(), table())
     for tag, root in runs.items():
-        descends = root is not None and root.pid in line and root.alive()
-        if descends or str(mark_of(tag)).encode() in limits:
+        if root is not None and root.pid in line and root.alive():
             return tag
-    mine = _hard_limit(limits)
-    if not mine.isdigit() or mine in {_limit_of(each) for each in keepers if each}:
-        return ""
-    return next(iter(runs), "")
+    return Marks.of(runs, keepers, jailed).borne_by("self")
 
 
-def _hard_limit(limits: bytes) -> bytes:
-    line = next((each for each in limits.splitlines() if each.startswith(_REALTIME)), b"")
-    words = line.removeprefix(_REALTIME).split()
-    return words[1] if len(words) > 1 else b""
+class Marks(NamedTuple):
+    """What tells the processes of some runs by their limits, which nobody can lift."""
+
+    tags: dict[bytes, str]
+    kept: frozenset[bytes]
+    """The limits of supervisors say nothing."""
+    loose: str
+    """A run whose processes can get away from their parents, if there is one."""
+
+    @classmethod
+    def of(
+        cls,
+        runs: Iterable[str],
+        keepers: Iterable[Identity | None],
+        jailed: Container[str] = (),
+    ) -> Marks:
+        """The marks of these runs, and what their supervisors have instead."""
+        tags = {str(mark_of(tag)).encode(): tag for tag in runs}
+        kept = frozenset(_limit_of(each) for each in keepers if each)
+        return cls(tags, kept, next((tag for tag in tags.values() if tag not in jailed), ""))
+
+    def borne_by(self, pid: int | str) -> str:
+        """The run that a process bears the mark of; of a smaller mark a loose one is named.
+
+        Who is in a jail is known by its parents. So while all are, a smaller limit is what many
+        programs have that play sound.
+        """
+        soft, hard = _limits(pid)
+        named = self.tags.get(hard) or self.tags.get(soft, "")
+        if named or not hard.isdigit() or hard in self.kept:
+            return named
+        return self.loose
+
+
+def _limits(pid: int | str) -> tuple[bytes, bytes]:
+    """The soft and the hard limit that marks are kept in."""
+    try:
+        lines = read_all(f"/proc/{pid}/limits").splitlines()
+    except OSError:
+        return b"", b""  # gone; and where there is no /proc nobody can be known again
+    line = next((each for each in lines if each.startswith(_REALTIME)), b"")
+    soft, hard, *_ = (*line.removeprefix(_REALTIME).split(), b"", b"")
+    return soft, hard
 
 
 def _limit_of(process: Identity) -> bytes:
-    try:
-        return _hard_limit(read_all(f"/proc/{process.pid}/limits")) if process.alive() else b""
-    except OSError:
-        return b""
+    return _limits(process.pid)[1] if process.alive() else b""
+
+
+def members(runs: Mapping[str, Identity | None], marks: Marks) -> dict[int, str]:
+    """All processes that belong to one of these runs, each with its run.
+
+    Whoever was there before the first of them began is not looked at.
+    """
+    everybody = table()
+    kin: dict[int, str] = {}
+    for tag, root in runs.items():
+        if root is not None and root.alive():
+            kin |= dict.fromkeys((root.pid, *(e.pid for e in beneath({root.pid}, everybody))), tag)
+    begun = [root.start if root and root.boot == boot_id() else 0 for root in runs.values()]
+    young = [e for e in everybody.values() if e.start >= min(begun, default=0)]
+    strangers = [e for e in young if e.pid not in kin and not _is_free(e)]
+    return kin | {e.pid: tag for e in strangers if (tag := marks.borne_by(e.pid))}
+
+
+_free: set[tuple[int, int]] = set()
+_MOST_FREE = 10_000
+_YOUNG_SECONDS = 5.0
+
+
+def is_young(entry: Entry) -> bool:
+    """Whether a process was born a moment ago, so that a look may have come before its birth."""
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - entry.start / _TICKS
+    return age < _YOUNG_SECONDS
+
+
+def _is_free(entry: Entry) -> bool:
+    """Whether a process has no limit, and so belongs to no run, ever. It is looked up once.
+
+    A child gets its mark a moment after it was born; so young ones are looked at again.
+    """
+    known = (entry.pid, entry.start)
+    if known not in _free and not is_young(entry) and _limits(entry.pid) == _NONE:
+        if len(_free) >= _MOST_FREE:
+            _free.clear()
+        _free.add(known)
+    return known in _free
 
 
 def family(tag: str, identity: Identity | None) -> list[Entry]:

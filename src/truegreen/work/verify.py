@@ -198,8 +198,12 @@ def conclude(
     contract_digest: str,
     changed: bool,
     rejected_claim: str = "",
+    rejected_tree: str = "",
 ) -> Verdict:
-    """The verdict that findings carry. Those about another tree or contract carry nothing."""
+    """The verdict that findings carry. Those about another tree or contract carry nothing.
+
+    Nor do all of them together outvote a person who said no to this tree before.
+    """
     mine = [
         f
         for f in findings
@@ -209,6 +213,8 @@ def conclude(
     ]
     checks = _Checks(contract, mine, rescue=ended.reason is not ExitReason.DONE)
     outcome, reason = _weighed(checks, contract, ended, rejected_claim, changed=changed)
+    if outcome is Outcome.PASSED and rejected_tree:
+        outcome, reason = Outcome.INCONCLUSIVE, f"{rejected_tree} ({reason})"
     return Verdict(
         outcome=outcome,
         reason=one_line(reason, VERDICT_CHARACTERS),

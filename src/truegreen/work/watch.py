@@ -1,6 +1,6 @@
 """A child tree from its first byte to its last process: pumps, caps, and who is asked to end when.
 
-One loop, no threads, no signal handlers: file descriptors tell everything. It starts nothing, and
+One loop, no signal handlers: file descriptors tell everything. It starts nothing, and
 what the output means is not its business.
 """
 
@@ -18,7 +18,7 @@ from truegreen.work.pump import Pump
 from truegreen.work.shim import KILL_BOUND, SETTLE
 from truegreen.work.tree import Identity, cpu_seconds
 
-CHUNK = 1 << 17
+CHUNK = 1 << 18
 DRAIN = 1 << 24
 """What may come out of a pipe after the end; who still writes then is a survivor."""
 ANSWER_SECONDS = 1.0
@@ -54,6 +54,10 @@ class Idle:
     def wrote(self, now: float) -> None:
         """There was output."""
         self._since = now
+
+    def seconds(self, now: float) -> float:
+        """For how long it has neither written nor computed, as far as was looked."""
+        return max(0.0, now - self._since)
 
     def too_long(self, now: float, pid: int) -> bool:
         """Whether nothing happened for the whole time. Looks into /proc only in silence."""
@@ -129,6 +133,7 @@ class Watch:
         *,
         tick: Callable[[], str | None] | None,
         tick_s: float,
+        idle: Callable[[float], None] | None,
         started: Callable[[Identity], None] | None,
         begun: float,
     ) -> None:
@@ -139,6 +144,7 @@ class Watch:
         self._streams = streams
         self._tick = tick
         self._tick_s = tick_s
+        self._tell_idle = idle
         self._next_tick = begun + tick_s if tick else _NEVER
         self._ticked = begun
         self._started = started
@@ -242,6 +248,8 @@ class Watch:
     def _ask_tick(self, now: float) -> None:
         if not self._tick or now < self._next_tick:
             return
+        if self._tell_idle:
+            self._tell_idle(self._idle.seconds(now))
         word = self._tick()
         since, self._ticked = now - self._ticked, now
         self._next_tick = time.monotonic() + self._tick_s

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from truegreen.doors.gateway.metering import Generated, Messages, Responses, Tally
-from truegreen.doors.gateway.wire import Headers, Request
+from truegreen.doors.wire import Headers, Request
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.probe import Target, target_of
 
 ANTHROPIC, OPENAI, GEMINI = "anthropic", "openai", "gemini"

@@ -10,15 +10,17 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from truegreen.doors.gateway.apis import REDACTED, Api, Route, Upstream, passed_on, refusal
 from truegreen.doors.gateway.meter import Meter
 from truegreen.doors.gateway.metering import Counted, Gauge
-from truegreen.doors.gateway.wire import (
+from truegreen.doors.loopback import say
+from truegreen.doors.wire import (
     CONTINUE,
     LAST_CHUNK,
     Headers,
@@ -27,6 +29,7 @@ from truegreen.doors.gateway.wire import (
     hang_up,
     head,
 )
+from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
     import httpx2
@@ -49,6 +52,9 @@ class Exchange:
         self._cut = threading.Event()
         self._far: socket.socket | None = None
         self._count: _Count | None = None
+        self._ready = bytearray()
+        """What the client has not been told yet."""
+        self._hears = True
 
     def cut(self) -> None:
         """Nothing more goes to the client, and the provider is hung up on."""
@@ -112,24 +118,34 @@ class Exchange:
 
         sized = "" if sieve else response.headers.get("content-length", "")
         extra = ("content-length", sized) if sized else ("transfer-encoding", "chunked")
-        hears = self._says(head(response.status_code, [*headers, extra]))
+        self._hears = self._says(head(response.status_code, [*headers, extra]))
         patience = 0.0
         try:
-            for data in response.iter_raw():
-                count.feed(data, sized)
-                shown = sieve.through(data) if sieve else data
-                if hears and shown:
-                    hears = self._says(shown if sized else chunk(shown))
-                if not hears:
-                    patience = patience or time.monotonic() + _DRAIN_SECONDS
-                if self._cut.is_set() or (patience and time.monotonic() > patience):
-                    return False
+            with _before_each_read(response.extensions["network_stream"], self._pass_on):
+                for data in response.iter_raw():
+                    count.feed(data, sized)
+                    shown = sieve.through(data) if sieve else data
+                    if shown:
+                        self._ready += shown if sized else chunk(shown)
+                    if not self._hears:
+                        patience = patience or time.monotonic() + _DRAIN_SECONDS
+                    if self._cut.is_set() or (patience and time.monotonic() > patience):
+                        return False
         except (httpx2.HTTPError, OSError):
+            self._pass_on()
             return False  # broken off: the client must not take it for the end
-        if sieve and hears and (rest := sieve.rest()):
-            hears = self._says(chunk(rest))
+        if sieve and (rest := sieve.rest()):
+            self._ready += chunk(rest)
         count.settle()
-        return hears and (bool(sized) or self._says(LAST_CHUNK))
+        self._ready += b"" if sized else LAST_CHUNK
+        self._pass_on()
+        return self._hears
+
+    def _pass_on(self) -> None:
+        """What came together goes on together, before anybody waits for more."""
+        if self._hears and self._ready:
+            self._hears = self._says(bytes(self._ready))
+        self._ready.clear()
 
     def _failed(self, asked: Asked, response: httpx2.Response) -> bool:
         """An answer that is no success: in one piece, and never with the real key in it."""
@@ -153,6 +169,26 @@ class Exchange:
         except OSError:
             return False
         return not self._cut.is_set()
+
+
+@contextmanager
+def _before_each_read(stream: Any, tell: Callable[[], None]) -> Iterator[None]:
+    """Tell somebody whenever a stream is about to wait for its other side.
+
+    One read brings many events, and the library gives them out one by one; a write for each would
+    cost more than all the rest.
+    """
+    read = stream.read
+
+    def told(size: int, timeout: float | None = None) -> bytes:
+        tell()
+        return bytes(read(size, timeout))
+
+    stream.read = told
+    try:
+        yield
+    finally:
+        stream.read = read
 
 
 class Asked(NamedTuple):
@@ -230,16 +266,6 @@ class _Count:
 def answer(line: socket.socket, api: Api | None, status: int, code: str, why: str) -> bool:
     """Say no in the provider's words; says whether it was heard."""
     return say(line, status, refusal(api, status, code, why), [("x-truegreen", code)])
-
-
-def say(line: socket.socket, status: int, body: bytes, more: Headers | None = None) -> bool:
-    """A whole answer of our own."""
-    sized = [("content-type", "application/json"), ("content-length", str(len(body)))]
-    try:
-        line.sendall(head(status, [*sized, *(more or [])]) + body)
-    except OSError:
-        return False
-    return True
 
 
 class _Outgoing:

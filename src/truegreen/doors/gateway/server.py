@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 from truegreen.contract import Caps, ModelPrice
 from truegreen.doors.gateway.apis import Route, Upstream, key_of, route_of
-from truegreen.doors.gateway.forwarding import Asked, Exchange, answer, say
+from truegreen.doors.gateway.forwarding import Asked, Exchange, answer
 from truegreen.doors.gateway.meter import Meter
-from truegreen.doors.gateway.wire import Malformed, Request, hang_up, read_request
+from truegreen.doors.loopback import Loopback, say
+from truegreen.doors.wire import Malformed, Request
 from truegreen.errors import Refused, Terminated, TruegreenError, Unauthenticated, Unavailable
 from truegreen.facts import Ticket
 from truegreen.model import Role
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import httpx2
 
 _SEATS = 256
-_IDLE_SECONDS = 300.0
 _ANSWER_SECONDS = 900.0
 _CONNECT_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
@@ -102,6 +102,10 @@ def _check_plain(request: Request, route: Route) -> None:
         raise _No(415, "packed", why)
 
 
+def _refused(line: socket.socket, error: Malformed) -> None:
+    answer(line, None, error.status, "malformed", error.why)
+
+
 _DEAD = "terminated: the run that this key belongs to is over, and never thinks again"
 
 
@@ -114,22 +118,23 @@ class Gateway:
         self._ledger, self._upstreams, self._environ = ledger, upstreams, environ
         self._sessions: dict[str, Session] = {}
         self._tripped: dict[str, float] = {}
-        self._lines: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._busy, self._closed = threading.Event(), threading.Event()
-        self._seats = threading.BoundedSemaphore(_SEATS)
         self._clients: dict[str, httpx2.Client] = {}
         self._ready = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port: int = self._listener.getsockname()[1]
-        self._hosts = tuple(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost"))
-        for work in (self._warm, self._accept, self._watch):
+        self._loopback = Loopback("gateway", _SEATS, self._answered, _refused)
+        for work in (self._warm, self._watch):
             threading.Thread(target=work, name=f"gateway{work.__name__}", daemon=True).start()
 
     @property
+    def port(self) -> int:
+        """Where agents find it on this machine."""
+        return self._loopback.port
+
+    @property
     def url(self) -> str:
-        """Where agents find it."""
-        return f"http://127.0.0.1:{self.port}"
+        """The same as an address."""
+        return self._loopback.url
 
     def admit(self, ticket: Ticket, caps: Caps, prices: Mapping[str, ModelPrice]) -> Session:
         """Let a run think here, as long as its caps and its fence allow."""
@@ -148,14 +153,11 @@ class Gateway:
         """Nobody comes in any more, and whatever is under way is cut."""
         self._closed.set()
         self._busy.set()
-        hang_up(self._listener)
-        self._listener.close()
         with self._lock:
-            sessions, lines = tuple(self._sessions.values()), tuple(self._lines)
+            sessions = tuple(self._sessions.values())
         for session in sessions:
             session.fence()
-        for line in lines:
-            hang_up(line)
+        self._loopback.close()
         self._ready.wait(_SETTLE_SECONDS)
         for client in self._clients.values():
             client.close()
@@ -181,19 +183,6 @@ class Gateway:
         finally:
             self._ready.set()
 
-    def _accept(self) -> None:
-        while not self._closed.is_set():
-            try:
-                line, peer = self._listener.accept()
-            except OSError:
-                return  # closed
-            if not peer[0].startswith("127.") or not self._seats.acquire(blocking=False):
-                line.close()
-                continue
-            with self._lock:
-                self._lines.add(line)
-            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
-
     def _watch(self) -> None:
         """Look whether those may go on who have something under way; the others are looked at."""
         while not self._closed.is_set():
@@ -218,38 +207,11 @@ class Gateway:
             return False
         return standing.mine and not standing.ended
 
-    # -- one connection ---------------------------------------------------------------------------
-
-    def _serve(self, line: socket.socket) -> None:
-        try:
-            line.settimeout(_IDLE_SECONDS)
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with line.makefile("rb", buffering=65536) as file:
-                while self._served(line, cast("BinaryIO", file)):
-                    pass
-        except OSError:
-            return  # the client is gone, or said nothing for long
-        finally:
-            with self._lock:
-                self._lines.discard(line)
-            hang_up(line)
-            line.close()
-            self._seats.release()
-
-    def _served(self, line: socket.socket, file: BinaryIO) -> bool:
-        """Answer one request; says whether another may follow."""
-        try:
-            request = read_request(file)
-            if request is None or self._closed.is_set():
-                return False
-            return self._answered(line, request)
-        except Malformed as error:
-            answer(line, None, error.status, "malformed", error.why)
-            return False
+    # -- one request ------------------------------------------------------------------------------
 
     def _answered(self, line: socket.socket, request: Request) -> bool:
-        if request.header("host").lower() not in self._hosts:
-            raise Malformed(421, "this is no host of that name")
+        if self._closed.is_set():
+            return False
         if request.method == "HEAD" and request.path == "/":
             return say(line, 200, b"")  # clients look whether anybody is there
         route = route_of(request)

@@ -15,7 +15,7 @@ import msgspec
 from truegreen.contract import parse_duration
 from truegreen.errors import InvalidInput, Refused
 from truegreen.faces.axes import LIGHTS, Look
-from truegreen.faces.cli.frame import Frame, Word, command, family
+from truegreen.faces.cli.frame import Frame, Word, command, family, offered
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
 from truegreen.faces.cli.portrait import calloff, show_agent, whole_agent
 from truegreen.faces.documents import Document, agent_document
@@ -100,9 +100,11 @@ def _draw_pool(paper: Paper, agents: list[Agent], known: dict[int, AtHand]) -> N
     if not agents:
         paper.say("no agents")
         return
-    heads = [Column("AGENT"), Column("STATUS"), Column("NAME"), Column("KIND"), Column("LAST TASK")]
-    counts = [Column("UNREAD", right=True), Column("WAKES", right=True)]
-    columns = [*heads, *counts, Column("CHANGED"), Column("SESSION", grows=True)]
+    heads = [Column("AGENT"), Column("STATUS"), Column("NAME")]
+    more = [Column("KIND", aside=True), Column("LAST TASK", aside=True)]
+    more += [Column(head, right=True, aside=True) for head in ("UNREAD", "WAKES")]
+    more += [Column("CHANGED", aside=True), Column("SESSION", grows=True, aside=True)]
+    columns = [*heads, *more]
     rows = [_pool_row(agent, known[agent.key]) for agent in agents]
     paper.table(columns, rows)
 
@@ -162,7 +164,7 @@ agents.params[:0] = [
     "truegreen send agt_0c3k9 'please look at this again' --wake     for the scheduler to wake it",
     "truegreen send agt_0c3k9 - < notes.md                           from standard input",
 )
-@click.argument("agent")
+@click.argument("agent", shell_complete=offered("agents"))
 @click.argument("text")
 @click.option("--wake", is_flag=True, help="Also wake the agent to read it, by the scheduler.")
 @click.option("--key", metavar="K", help="The same key again leaves no second message.")
@@ -226,7 +228,7 @@ def _draw_sent(paper: Paper, document: Document) -> None:
     "truegreen resume agt_0c3k9 --message 'look again' --in 15m           for the scheduler",
     "truegreen resume agt_0c3k9 --at 2026-03-01T06:00:00+01:00",
 )
-@click.argument("agent")
+@click.argument("agent", shell_complete=offered("agents"))
 @click.option(
     "--message", default="", metavar="TEXT", help="What it is told; - reads standard input."
 )

@@ -13,56 +13,71 @@ import click
 
 from truegreen.doors.line import ask
 from truegreen.errors import NotRunning, raised
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import F, Frame, command
+from truegreen.faces.declaring import COUNTS, declared
 from truegreen.model import DETAILS, ClaimKind, ExitReason
 
 _BLOCKED = tuple(str(detail) for detail in DETAILS[ExitReason.BLOCKED])
 _PERSON = 3
-_COUNTS = ("passed", "failed", "skipped")
 
-_reason = click.option("--reason", default="", metavar="TEXT", help="Why, in a sentence.")
-_needed = click.option("--reason", required=True, metavar="TEXT", help="Why, in a sentence.")
+_option = click.option("--reason", default="", metavar="TEXT", help="Why; or just say it.")
+_words = click.argument("words", nargs=-1, metavar="[TEXT]...")
+
+
+def _reasoned(function: F) -> F:
+    """A claim takes its sentence as an option, or as it stands."""
+    return _option(_words(function))
+
+
+def _sentence(reason: str, words: tuple[str, ...], *, needed: bool = True) -> str:
+    if reason and words:
+        raise click.UsageError("Say why once: as words, or with --reason.")
+    found = reason or " ".join(words)
+    if needed and not found.strip():
+        raise click.UsageError("Say why: --reason TEXT.")
+    return found
 
 
 @command(
     "done",
     "truegreen done --reason 'parser fixed' --tests 212/0/3 --evidence report.html",
 )
-@_reason
+@_reasoned
 @click.option("--tests", metavar="P/F/S", help="Tests passed/failed/skipped, as you counted them.")
 @click.option("--evidence", multiple=True, metavar="PATH", help="A file that shows it.")
-def done(frame: Frame, reason: str, tests: str | None, evidence: tuple[str, ...]) -> int:
+def done(
+    frame: Frame,
+    reason: str,
+    words: tuple[str, ...],
+    tests: str | None,
+    evidence: tuple[str, ...],
+) -> int:
     """Inside a run: declare the work done. Checks decide whether it is."""
-    statements = [{"text": path, "kind": "file"} for path in evidence]
-    extra: dict[str, Any] = {"evidence": list(evidence)} if evidence else {}
-    if tests:
-        counts = _counts(tests)
-        words = ", ".join(f"{number} {name}" for name, number in counts.items())
-        statements.insert(0, {"text": words, "kind": "tests"})
-        extra["tests"] = counts
-    return _declare(frame, ClaimKind.DONE, reason, statements=statements, extra=extra)
+    said = _sentence(reason, words, needed=False)
+    counts = _counts(tests) if tests else None
+    return _declare(frame, ClaimKind.DONE, said, tests=counts, evidence=evidence)
 
 
 @command("fail", "truegreen fail --reason 'the schema can not be migrated without downtime'")
-@_needed
-def fail(frame: Frame, reason: str) -> int:
+@_reasoned
+def fail(frame: Frame, reason: str, words: tuple[str, ...]) -> int:
     """Inside a run: declare that the work failed. It is believed."""
-    return _declare(frame, ClaimKind.FAILED, reason)
+    return _declare(frame, ClaimKind.FAILED, _sentence(reason, words))
 
 
 @command("blocked", "truegreen blocked --reason 'no access to the registry' --detail egress_denied")
-@_needed
+@_reasoned
 @click.option("--detail", metavar="D", help=f"What is in the way: {', '.join(_BLOCKED)}.")
-def blocked(frame: Frame, reason: str, detail: str | None) -> int:
+def blocked(frame: Frame, reason: str, words: tuple[str, ...], detail: str | None) -> int:
     """Inside a run: declare that you can't go on without somebody."""
-    return _declare(frame, ClaimKind.BLOCKED, reason, extra={"detail": detail} if detail else {})
+    return _declare(frame, ClaimKind.BLOCKED, _sentence(reason, words), detail=detail)
 
 
 @command("noop", "truegreen noop --reason 'nothing to triage tonight'")
-@_needed
-def noop(frame: Frame, reason: str) -> int:
+@_reasoned
+def noop(frame: Frame, reason: str, words: tuple[str, ...]) -> int:
     """Inside a run: declare that there was nothing to do."""
-    return _declare(frame, ClaimKind.NOOP, reason)
+    return _declare(frame, ClaimKind.NOOP, _sentence(reason, words))
 
 
 @command("checkpoint", "truegreen checkpoint 'delete the staging database'")
@@ -72,20 +87,21 @@ def checkpoint(frame: Frame, action: str) -> int:
 
     Exit status: 0 approved, 3 not approved.
     """
-    answer = _asked({"verb": "checkpoint", "action": action}, timeout=None)
+    answer = asked_at_the_door({"verb": "checkpoint", "action": action}, timeout=None)
     words = "approved" if answer["approved"] else f"not approved ({answer['task_status']})"
     frame.give(answer, lambda paper: paper.say(words))
     return 0 if answer["approved"] else _PERSON
 
 
 def _declare(frame: Frame, kind: ClaimKind, reason: str, **more: Any) -> int:
-    answer = _asked({"verb": "declare", "kind": kind, "reason": reason, **more}, timeout=30)
+    answer = asked_at_the_door({"verb": "declare", **declared(kind, reason, **more)}, timeout=30)
     words = f"declared {kind} for {answer['task']}; checks decide"
     frame.give(answer, lambda paper: paper.say(words))
     return 0
 
 
-def _asked(question: dict[str, Any], *, timeout: float | None) -> dict[str, Any]:
+def asked_at_the_door(question: dict[str, Any], *, timeout: float | None) -> dict[str, Any]:
+    """What the supervisor of the run around us answers."""
     door = os.environ.get("TRUEGREEN_SOCKET")
     token_file = os.environ.get("TRUEGREEN_TOKEN_FILE")
     if not door or not token_file:
@@ -107,11 +123,11 @@ def _asked(question: dict[str, Any], *, timeout: float | None) -> dict[str, Any]
 
 def _counts(text: str) -> dict[str, int]:
     parts = text.split("/")
-    if not 1 <= len(parts) <= len(_COUNTS) or not all(p.isascii() and p.isdigit() for p in parts):
+    if not 1 <= len(parts) <= len(COUNTS) or not all(p.isascii() and p.isdigit() for p in parts):
         raise click.UsageError(
             f"--tests: expected PASSED/FAILED/SKIPPED such as 212/0/3, not {text!r}"
         )
-    return dict(zip(_COUNTS, map(int, parts), strict=False))
+    return dict(zip(COUNTS, map(int, parts), strict=False))
 
 
 COMMANDS = {

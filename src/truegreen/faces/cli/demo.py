@@ -11,31 +11,38 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import click
 
+from truegreen.app import operator, place_of, workplace_of
+from truegreen.config import Config
 from truegreen.contract import Caps, Contract
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, Look, axes, cell_look, run_look, task_look
 from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.hosting import Host, Where
 from truegreen.faces.cli.matrix import draw as draw_matrix
 from truegreen.faces.cli.outcome import FAILED, INTERRUPTED, OK
 from truegreen.faces.cli.output import flush
 from truegreen.faces.cli.pages import draw_page
 from truegreen.faces.cli.paper import Ink, Paper, Part, mark, tint
 from truegreen.faces.cli.progress import Moving
-from truegreen.faces.cli.signals import interruptible
-from truegreen.faces.demo.scenes import SCENES, Expected
+from truegreen.faces.cli.scheduling import Told as SchedulerTold
+from truegreen.faces.cli.signals import Ending, interruptible
+from truegreen.faces.demo.nights import NIGHTS, Night
+from truegreen.faces.demo.scenes import SCENES, Expected, Scene
 from truegreen.faces.demo.stage import Played, Stage, stage
-from truegreen.faces.documents import Document, matrix_document
+from truegreen.faces.documents import Document
+from truegreen.faces.figures import matrix_document
 from truegreen.faces.times import span
 from truegreen.facts import Finding, Ticket
 from truegreen.model import Cell, ExitReason, Light, Outcome
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
+from truegreen.scheduler import Scheduler
 from truegreen.supervisor import Watch
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Live
 
 _TRY = 'truegreen run --gate "pytest -q" -- claude -p "fix the parser"'
@@ -43,6 +50,7 @@ _NUMBER_ROOM, _RUN_ROOM, _TASK_ROOM = 4, 12, 14
 _NAME_ROOM, _GLYPH_ROOM = 12, 3
 _WIDE = 110
 _WRONG = "bold red"
+_SEATS = 2
 
 
 class Told(NamedTuple):
@@ -52,6 +60,8 @@ class Told(NamedTuple):
     matrix: Document
     seconds: float
     kept: str
+    nights: list[Played]
+    """What was played before, and is dated back."""
 
     @property
     def lies(self) -> list[int]:
@@ -80,67 +90,121 @@ class Told(NamedTuple):
     @property
     def wrong(self) -> list[Played]:
         """What ended otherwise than it must."""
-        return [played for played in self.played if not played.as_expected]
+        return [played for played in (*self.nights, *self.played) if not played.as_expected]
 
 
 @command(
     "demo",
     "truegreen demo                     in under a minute; leaves nothing behind",
+    "truegreen demo --serve             with a week of nights, in the dashboard",
     "truegreen demo --keep ./demo       and keeps the store, to look around in it",
     "truegreen demo --json",
 )
 @click.option("--keep", metavar="DIR", help="Keep store, logs and workspaces in this new folder.")
-@click.option("--serve", is_flag=True, help="Not in this version: there is no dashboard yet.")
-def demo(frame: Frame, keep: str | None, *, serve: bool) -> int:
+@click.option("--serve", is_flag=True, help="Then serve the dashboard on it, until Ctrl-C.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="With --serve: listen there; else on any that is free.",
+)
+@click.option("--open", "opens", is_flag=True, help="With --serve: open a browser.")
+def demo(frame: Frame, keep: str | None, port: int | None, *, serve: bool, opens: bool) -> int:
     """Play the failures that truegreen is for: scripted agents, real supervisor, throw-away store.
 
     Needs no model and no network. Exit status: 0 if every scene ended as it must, else 1.
     """
-    if serve:
-        message = (
-            "--serve: the dashboard comes with a later version;"
-            " --keep DIR keeps the store, for truegreen list and its like"
-        )
-        raise InvalidInput(message, path="serve")
     if frame.store:
         message = "--store: the demo has a store of its own; --keep DIR keeps it"
         raise InvalidInput(message, path="store")
+    if not serve and (port is not None or opens):
+        raise InvalidInput("--port and --open are for --serve", path="port")
     begun = time.monotonic()
     paper = None if frame.json else frame.paper()
     with stage(keep) as place, place.ledger() as ledger:
-        played = _play(place, ledger, paper)
-        if len(played) < len(SCENES):
+        workplace_of(place.config)
+        play = Play(place, ledger, paper)
+        nights = play.nights() if serve else []
+        played = play.scenes()
+        if play.interrupted:
             return INTERRUPTED
         matrix = matrix_document(ledger.counts(), inbox=len(ledger.inbox()))
         kept = place.file if keep is not None else ""
-        told = Told(played, matrix, time.monotonic() - begun, kept)
+        told = Told(played, matrix, time.monotonic() - begun, kept, nights)
         if paper:
             _draw(paper, ledger, told)
-        else:
+            _draw_ways_on(paper, told, serves=serve)
+        if serve:
+            _serve(frame, place.config, ledger, told, Where(port=port or 0, opens=opens))
+        elif not paper:
             frame.give(_document(told))
     return FAILED if told.wrong else OK
+
+
+def _serve(frame: Frame, config: Config, ledger: Ledger, told: Told, where: Where) -> None:
+    """The dashboard on what was played, and seats for whatever is asked for there."""
+    ending, news = Ending(), SchedulerTold(ledger, quiet=frame.json)
+    with interruptible(ending.stop):
+        made = Scheduler(ledger, place_of(config), news, seats=_SEATS)
+        ending.add(made.stop)
+        with Host(config, ledger, operator(), news.said).hosted(where, schedules=True) as hosted:
+            ending.add(hosted.stop)
+            document = _document(told) | hosted.document
+            port, file = hosted.document["port"], _quoted(config.store.removeprefix("sqlite://"))
+            again = f"truegreen login --port {port} --store {file}"
+            frame.give(document, lambda paper: hosted.draw(paper, seats=_SEATS, again=again))
+            made.run()
+        made.close()
 
 
 # --- the play
 
 
-def _play(place: Stage, ledger: Ledger, paper: Paper | None) -> list[Played]:
-    """Every scene in its order; an interruption ends the play."""
-    if paper:
-        _draw_opening(paper)
-    played: list[Played] = []
-    for number, scene in enumerate(SCENES, 1):
-        with _watched(f"{number} of {len(SCENES)}  {scene.title}", quiet=paper is None) as watch:
-            supervisor = place.supervisor(ledger, watch)
+class Play:
+    """Scenes in their order; an interruption ends the play."""
+
+    def __init__(self, place: Stage, ledger: Ledger, paper: Paper | None) -> None:
+        self._place, self._ledger, self._paper = place, ledger, paper
+        self.interrupted = False
+
+    def nights(self) -> list[Played]:
+        """The nights of the last week, the oldest first."""
+        by_name = {scene.name: scene for scene in SCENES}
+        played = [
+            seen
+            for number, night in enumerate(NIGHTS, 1)
+            if (seen := self._seen(f"night {number}", by_name[night.scene], night))
+        ]
+        if self._paper and not self.interrupted:
+            words = f"{len(played)} runs of the last {NIGHTS[0].ago} nights: played just now, and"
+            self._paper.say(f"{words} dated back by the demo's own clock")
+            self._paper.say()
+        return played
+
+    def scenes(self) -> list[Played]:
+        """Every scene, today."""
+        if self._paper and not self.interrupted:
+            _draw_opening(self._paper)
+        played: list[Played] = []
+        for number, scene in enumerate(SCENES, 1):
+            seen = self._seen(f"{number} of {len(SCENES)}", scene)
+            if seen:
+                played.append(seen)
+            if seen and self._paper:
+                _draw_scene(self._paper, number, seen)
+                flush()
+        return played
+
+    def _seen(self, which: str, scene: Scene, night: Night | None = None) -> Played | None:
+        """One scene as it was played; none after an interruption."""
+        if self.interrupted:
+            return None
+        with _watched(f"{which}  {scene.title}", quiet=self._paper is None) as watch:
+            supervisor = self._place.supervisor(self._ledger, watch)
             with interruptible(supervisor.stop):
-                seen = place.play(scene, ledger, supervisor)
-        if supervisor.stopped:
-            break
-        played.append(seen)
-        if paper:
-            _draw_scene(paper, number, seen)
-            flush()
-    return played
+                seen = self._place.play(scene, self._ledger, supervisor, night)
+        self.interrupted = supervisor.stopped
+        return None if self.interrupted else seen
 
 
 class Curtain(Moving):
@@ -186,6 +250,7 @@ def _document(told: Told) -> Document:
     lights, total = told.lights, len(told.played)
     return {
         "scenes": [_scene_document(played) for played in told.played],
+        "nights": [_scene_document(played) for played in told.nights],
         "single_axis": {light: lights[light] for light in (Light.GREEN, Light.RED, Light.GREY)},
         "truegreen": {"done": told.done, "not_done": total - told.done},
         "lies_caught": len(told.lies),
@@ -201,7 +266,7 @@ def _scene_document(played: Played) -> Document:
     scene = played.scene
     return {
         "name": scene.name,
-        "title": scene.title,
+        "title": played.title,
         "reported": scene.source,
         "task": played.dossier.task.id,
         "expected": scene.expected._asdict(),
@@ -327,9 +392,15 @@ def _draw_closing(paper: Paper, told: Told) -> None:
     lies, saved = len(told.lies), len(told.false_alarms)
     rest = f", {saved} finished work saved, in {span(told.seconds)}"
     paper.say(Ink(f"{look.glyph} {lies} lies caught", style), rest)
+
+
+def _draw_ways_on(paper: Paper, told: Told, *, serves: bool) -> None:
+    """What to do now; last, unless it comes anyway, how to see all this in a browser."""
     if told.kept:
         paper.say("  look around  ", Ink(f"truegreen list --store {_quoted(told.kept)}", "bold"))
     paper.say("  now yours    ", Ink(_TRY, "bold"))
+    if not serves:
+        paper.say("  in a browser ", Ink("truegreen demo --serve", "bold"))
 
 
 def _quoted(path: str) -> str:

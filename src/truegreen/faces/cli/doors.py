@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from truegreen.doors import hook as own
+from truegreen.doors import event as own
 from truegreen.doors.guard import OPERATIONS, credential, guard
 from truegreen.errors import InvalidInput, raised
 from truegreen.faces.cli.frame import Frame, command

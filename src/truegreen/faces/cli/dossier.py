@@ -7,12 +7,15 @@ from typing import Any
 
 import msgspec
 
-from truegreen.faces.axes import LIGHTS, Look, axes, run_look, run_words, task_look
+from truegreen.faces.axes import LIGHTS, WORDLESS, Look, axes, run_look, run_words, task_look
 from truegreen.faces.clean import width
 from truegreen.faces.cli.outcome import draw_unproven, word_room
-from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Row, mark, tint
+from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Part, Row, mark, tint
 from truegreen.faces.documents import Document
+from truegreen.faces.fleet import elsewhere
+from truegreen.faces.layers import children_words
 from truegreen.faces.times import local, span
+from truegreen.facts import EXIT
 from truegreen.model import EventLevel, Light, Move, TaskStatus
 from truegreen.record.ledger import Dossier
 from truegreen.record.ledger.reads import Told
@@ -47,6 +50,7 @@ def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: lis
     _draw_budget(paper, document)
     _draw_agents(paper, document)
     _draw_refusals(paper, document)
+    _draw_unsent(paper, document)
     _draw_events(paper, dossier, events)
     steps = document["next"][1:]
     if steps:
@@ -60,6 +64,7 @@ def _draw_question(paper: Paper, task: Task, events: list[Told]) -> None:
     asked = [told.event for told in events if told.event.event == Move.PAUSE]
     if task.status is TaskStatus.AWAITING_APPROVAL and asked:
         paper.hanging([Ink("asks  ", "dim"), "for approval: "], Ink(asked[-1].reason, "bold"))
+        paper.say(Ink(f"      question {asked[-1].id}", "dim"))
 
 
 def _draw_head(paper: Paper, dossier: Dossier, document: Document) -> None:
@@ -85,10 +90,10 @@ def _draw_claim(paper: Paper, document: Document) -> None:
     if claim is None:
         paper.say("  the agent declared nothing")
         return
-    paper.hanging(
-        ["  the agent said  ", Ink(claim["kind"], "bold"), "  "],
-        f"«{claim['reason']}»" if claim["reason"] else "",
-    )
+    wordless = claim["source"] == EXIT
+    said = f"«{claim['reason']}»" if claim["reason"] else ""
+    kind: list[Part] = [] if wordless else [Ink(claim["kind"], "bold"), "  "]
+    paper.hanging(["  the agent said  ", *kind], WORDLESS if wordless else said)
     for key, value in claim["extra"].items():
         paper.say(f"  {key}: {value if isinstance(value, str) else _plain(value)}")
     if claim["statements"]:
@@ -98,7 +103,7 @@ def _draw_claim(paper: Paper, document: Document) -> None:
             for said in claim["statements"]
         ]
         paper.table(columns, rows, indent=2)
-    else:
+    elif not wordless:
         paper.say("  with nothing in it that can be checked")
 
 
@@ -226,14 +231,18 @@ def _draw_kept(paper: Paper, run: Run) -> None:
     if facts.get("unconfirmed"):
         words = "  unconfirmed: at this isolation nobody can know that nothing of it lives on"
         paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))
+    if facts.get("children"):
+        paper.say(f"  children  {children_words(facts['children'])}")
     for line in hook_lines(facts):
         paper.say(f"  {line}")
     if facts.get("gateway"):
         paper.say(f"  gateway   {gateway_words(facts['gateway'])}")
+    host = elsewhere(facts)
+    where = f"on {host}: " if host else ""
     if facts.get("log"):
-        paper.say(Ink(f"  output    truegreen log {run.id}", "dim"))
+        paper.say(Ink(f"  output    {where}truegreen log {run.id}", "dim"))
     if facts.get("restore"):
-        paper.say(Ink(f"  its work  {facts['restore']}", "dim"))
+        paper.say(Ink(f"  its work  {where}{facts['restore']}", "dim"))
 
 
 def hook_lines(facts: dict[str, Any]) -> list[str]:
@@ -291,6 +300,15 @@ def _draw_agents(paper: Paper, document: Document) -> None:
         for a in document["agents"]
     ]
     paper.table(columns, rows, indent=2)
+
+
+def _draw_unsent(paper: Paper, document: Document) -> None:
+    """What outlets did not tell the world, and why: silence looks like green from outside."""
+    if document["unsent"]:
+        paper.heading("Not told outside")
+    for said in document["unsent"]:
+        how = "given up" if said["state"] == "given_up" else "not said"
+        paper.hanging([f"  {said['outlet']}  ", Ink(how, "bold"), "  "], said["why"])
 
 
 def _draw_refusals(paper: Paper, document: Document) -> None:

@@ -14,10 +14,11 @@ from truegreen.contract import Evaluator
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, family, nearest
+from truegreen.faces.cli.frame import Frame, command, family, nearest, offered
 from truegreen.faces.cli.outcome import FAILED, OK, PERSON
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
-from truegreen.faces.cli.run import settings_folder
+from truegreen.faces.cli.trusting import trusted_settings
+from truegreen.faces.ordering import settings_folder
 from truegreen.faces.times import instant
 from truegreen.model import Light
 from truegreen.supervisor.probing import ProbeReport, ProbeResult, kept_report, probe_judge
@@ -40,14 +41,14 @@ def _judges(config: Config) -> dict[str, Evaluator]:
     "probe",
     "truegreen evaluators probe reviewer      ask it about work that is known to be bad, or good",
 )
-@click.argument("name")
+@click.argument("name", shell_complete=offered("[evaluators]"))
 def probe(frame: Frame, name: str) -> int:
     """Ask an evaluator about known work: bad work that it must not pass, and good work.
 
     Exit status: 0 when it saw through all of it, 1 when bad work passed or good work failed, 3 when
     it gave no usable answer to some of it.
     """
-    config = frame.load()
+    config = trusted_settings(frame)
     known = _judges(config)
     if name not in known:
         near = nearest(name, list(known))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from truegreen.faces.cli.dossier import draw_events
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.output import flush, write_json
 from truegreen.faces.cli.paper import Paper
 from truegreen.faces.documents import event_document
@@ -25,7 +25,7 @@ Batches = Iterator[list[Told]]
     "truegreen events tsk_0c3k9 --limit 5",
     "truegreen events --follow --json        JSON Lines, until Ctrl-C (exit status 130)",
 )
-@click.argument("task", required=False)
+@click.argument("task", required=False, shell_complete=offered("tasks"))
 @click.option("--follow", "-f", is_flag=True, help="Wait for more, until Ctrl-C.")
 @click.option(
     "--limit",
@@ -45,6 +45,8 @@ def events(frame: Frame, task: str | None, limit: int, *, follow: bool) -> None:
             write(told)
             flush()
             if not follow:
+                if not told and limit and not frame.json:
+                    click.echo("truegreen: nothing has happened yet in this store", err=True)
                 return
             time.sleep(POLL_SECONDS)
 
@@ -94,5 +96,9 @@ def _tables(paper: Paper, *, with_task: bool) -> Callable[[list[Told]], None]:
 
     return write
 
+
+for _option in events.params:
+    if _option.name == "json" and isinstance(_option, click.Option):
+        _option.help = "JSON Lines on stdout: one document for each event, and nothing else."
 
 COMMANDS = {"events": events}

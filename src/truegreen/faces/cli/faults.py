@@ -21,10 +21,34 @@ from truegreen.faces.cli.output import OutputLost, write_json
 
 USAGE, INTERNAL, INTERRUPTED = 2, 70, 130
 _LONGEST = 800
-_LISTED = {"agent": "truegreen agents", "inbox": "truegreen inbox", "token": "truegreen token list"}
+_OURS = "truegreen "
+_LISTED = {
+    "agent": "truegreen agents",
+    "inbox": "truegreen inbox",
+    "token": "truegreen token list",
+    "routine": "truegreen routine list",
+    "breaker": "truegreen breakers",
+    "post": "truegreen outlets",
+    "server": "truegreen up",
+}
+_AT_HOME = {
+    "tsk_": ("task", "truegreen show {}"),
+    "run_": ("run", "truegreen log {}"),
+    "agt_": ("agent", "truegreen agents show {}"),
+    "inb_": ("inbox", "truegreen inbox"),
+}
+"""What the beginning of an id says that it is of, and the command that shows such a one."""
+ELSEWHERE = (
+    "name a folder that you can write: export XDG_STATE_HOME=/PATH"
+    " (for the store alone: --store sqlite:////PATH, or $TRUEGREEN_STORE)"
+)
+ROOM = "make room on that disk, or name a folder on another: export XDG_STATE_HOME=/PATH"
+_HIDDEN = ("store_unreachable", "store_read_only", "schema_missing")
+"""What the record looks like from within a jail."""
 _NEXT = {
     "store_unreachable": "truegreen doctor",
     "store_read_only": "truegreen doctor",
+    "disk_full": ROOM,
     "store_busy": "try again; truegreen doctor shows the store",
     "store_corrupt": "truegreen doctor; then restore a backup",
     "outcome_unknown": "truegreen events",
@@ -58,7 +82,8 @@ def _misused(frame: Frame, error: click.UsageError) -> int:
     if isinstance(error, click.BadParameter) and error.param:
         allowed = tuple(str(choice) for choice in getattr(error.param.type, "choices", ()))
     path = error.ctx.command_path if error.ctx else "truegreen"
-    return _said(frame, "usage", error.format_message(), allowed, USAGE, f"{path} --help")
+    step = getattr(error, "step", "") or f"{path} --help"
+    return _said(frame, "usage", error.format_message(), allowed, USAGE, step)
 
 
 def _interrupted(frame: Frame, far: str) -> int:
@@ -69,19 +94,60 @@ def _interrupted(frame: Frame, far: str) -> int:
 
 
 def _known(frame: Frame, error: TruegreenError) -> int:
-    step = _NEXT.get(error.code, "") or _look(frame, error)
+    if os.environ.get("TRUEGREEN_RUN") and error.code in _HIDDEN:
+        error = _inside()
+    step = _elsewhere(frame, error) or _NEXT.get(error.code, "")
+    step = step or _led(error) or _look(frame, error)
     report = _report(frame, error) if error.exit_status == INTERNAL else ""
     details = {**error.details, "report": report} if report else error.details
     status = error.exit_status
     return _said(frame, error.code, error.message, error.allowed, status, step, details)
 
 
+def _inside() -> TruegreenError:
+    """Nothing is wrong with the record: its agents are not shown it."""
+    from truegreen.app import FOR_AGENTS, RUN_VARIABLE  # noqa: PLC0415 - only a refusal needs them
+    from truegreen.errors import Forbidden  # noqa: PLC0415 - as above
+
+    run = os.environ[RUN_VARIABLE]
+    message = (
+        f"this is inside {run}: the record is hidden from agents. Say what became of the work:"
+        " truegreen done, fail, blocked or noop; ask before you act: truegreen checkpoint"
+    )
+    return Forbidden(message, allowed=FOR_AGENTS, run=run)
+
+
+def _elsewhere(frame: Frame, error: TruegreenError) -> str:
+    """No doctor mends the permissions of a file: whoever has no right to it takes another."""
+    own = frame.settings and not frame.settings.store.startswith("postgres")
+    return ELSEWHERE if own and error.code == "store_read_only" else ""
+
+
+def _led(error: TruegreenError) -> str:
+    """The command that the refusal itself names as the way on."""
+    return next((word for word in error.allowed if word.startswith(_OURS)), "")
+
+
 def _look(frame: Frame, error: TruegreenError) -> str:
     """Where a task stands that refused something: what leads on from there is said with it."""
     if error.code == "not_found":
-        return _LISTED.get(str(error.details.get("kind")), "truegreen list")
+        kind = str(error.details.get("kind"))
+        return _meant(frame, kind) or _LISTED.get(kind, "truegreen list")
     named = [word for word in frame.words if word.startswith("tsk_")]
-    return f"truegreen show {named[0]}" if named and "status" in error.details else ""
+    if error.code == "illegal_move" and named:
+        from truegreen.faces.documents import steps_from  # noqa: PLC0415 - only a refusal needs it
+
+        steps = steps_from(str(error.details.get("status")), named[0])
+        return " or ".join(steps[:2]) or f"truegreen show {named[0]}"
+    held = error.details.get("status") == "queued" and "attempt" in frame.words
+    look = "why" if held else "show"
+    return f"truegreen {look} {named[0]}" if named and "status" in error.details else ""
+
+
+def _meant(frame: Frame, kind: str) -> str:
+    """Where an id belongs that was given as that of something else."""
+    given = [(word, home) for word in frame.words for home in _AT_HOME if word.startswith(home)]
+    return next((_AT_HOME[h][1].format(w) for w, h in given if _AT_HOME[h][0] != kind), "")
 
 
 def _unknown(frame: Frame, error: Exception) -> int:

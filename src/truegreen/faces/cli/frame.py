@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,14 +14,18 @@ from truegreen.faces.cli.catalogue import SHARED
 from truegreen.faces.cli.output import write_json
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from truegreen.config import Config
     from truegreen.errors import TruegreenError
     from truegreen.faces.cli.paper import Paper
     from truegreen.facts import Actor
+    from truegreen.model import TaskStatus
     from truegreen.record.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
+Offer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 _HELP = {name.split(" ")[0]: words for name, words in SHARED.items()}
 
@@ -52,11 +56,13 @@ class Frame:
         return self.settings
 
     @contextmanager
-    def ledger(self) -> Iterator[Ledger]:
-        """The ledger of the store in force."""
+    def ledger(self, *, makes: bool = False) -> Iterator[Ledger]:
+        """The ledger of the store in force; `makes` creates one also where `--store` says."""
         from truegreen.app import ledger_of  # noqa: PLC0415 - help and states need no record
 
-        config = self.load()
+        config = self.settings or self.load()
+        if self.store and not makes:
+            self.check_there(config)
         ledger = ledger_of(config)
         try:
             if ledger.owned("", limit=1):
@@ -68,13 +74,28 @@ class Frame:
         finally:
             ledger.close()
 
+    def check_there(self, config: Config) -> None:
+        """Refuse a store that somebody named and that is not there: the name may be mistyped."""
+        from truegreen.app import RUN_VARIABLE, is_missing, store_file  # noqa: PLC0415 - as above
+
+        # To an agent it may be hidden; whoever opens it says that.
+        if self.store and RUN_VARIABLE not in os.environ and is_missing(config):
+            from shlex import quote  # noqa: PLC0415 - only a refusal needs them
+
+            from truegreen.errors import NotFound  # noqa: PLC0415 - as above
+
+            step = f"truegreen migrate --store {quote(self.store)}"
+            words = f"there is no store at {store_file(config)}; is --store right?"
+            message = f"{words} migrate, run, add and up make one there"
+            raise NotFound(message, allowed=(step,), path="--store")
+
     @contextmanager
-    def acting(self) -> Iterator[tuple[Ledger, Actor]]:
+    def acting(self, *, makes: bool = False) -> Iterator[tuple[Ledger, Actor]]:
         """The ledger, and the person who changes something in it; nobody inside a run is one."""
         from truegreen.app import check_outside, operator  # noqa: PLC0415 - as above
 
         me = operator()
-        with self.ledger() as ledger:
+        with self.ledger(makes=makes) as ledger:
             check_outside(ledger)
             yield ledger, me
 
@@ -132,17 +153,34 @@ class Family(Spoken, click.Group):
         """The command that is meant; an unknown one is refused with the nearest."""
         name = args[0]
         known = self.list_commands(ctx)
-        if name not in known and not name.startswith("-"):
+        halfway = ctx.resilient_parsing  # at the Tab key nobody reads a refusal
+        if name not in known and not name.startswith("-") and not halfway:
             raise UnknownCommand(name, known, ctx)
         return super().resolve_command(ctx, args)
+
+
+_ALIKE = {
+    "list": "ls ps status tasks",
+    "stop": "kill delete rm remove",
+    "retry": "restart reopen rerun again",
+    "up": "serve server dashboard ui start",
+    "demo": "init setup",
+    "verify": "check test",
+}
+"""What other programs call the same."""
 
 
 class UnknownCommand(click.UsageError):
     """There is no such command; `possibilities` are the nearest."""
 
     def __init__(self, name: str, known: list[str], ctx: click.Context) -> None:
-        self.possibilities = nearest(name, known)
+        alike = [
+            ours for ours, theirs in _ALIKE.items() if name in theirs.split() and ours in known
+        ]
+        self.possibilities = list(dict.fromkeys([*alike, *nearest(name, known)]))
         super().__init__(f"No such command '{name}'.{_hint(self.possibilities)}", ctx)
+        if "show" in known and ctx.parent and not self.possibilities:
+            self.step = f"{ctx.command_path} show {name}"
 
 
 class Word(click.Choice[str]):
@@ -154,11 +192,23 @@ class Word(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The member that is meant; anything else is refused with the nearest."""
-        if value not in self.choices:
+        try:
+            return self._words(value)
+        except ValueError:
             known = [str(choice) for choice in self.choices]
             hint = _hint(nearest(str(value), known)) or f" It is one of {', '.join(known)}."
             self.fail(f"'{value}' is no such word.{hint}", param, ctx)
-        return self._words(value)
+
+
+def offered(*kinds: str, statuses: Sequence[TaskStatus] = ()) -> Offer:
+    """What the Tab key offers for a parameter, by the kinds that `offers` knows."""
+
+    def offer(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+        from truegreen.faces.cli.offers import offers  # noqa: PLC0415 - only at the Tab key
+
+        return offers(ctx.find_object(Frame) or Frame([]), kinds, statuses, typed)
+
+    return offer
 
 
 def unwritten(path: str, error: OSError) -> TruegreenError:
@@ -187,6 +237,16 @@ def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
     frame = ctx.find_object(Frame)
     if frame and value and param.name:
         setattr(frame, param.name, value)
+
+
+def offering_here(function: F) -> F:
+    """The options by which somebody carries a task out here that asks for a place of its own."""
+    for option in (
+        click.option("--anyway", is_flag=True, help="Whatever labels or host the task wants."),
+        click.option("--labels", default="", metavar="LIST", help="What this machine offers."),
+    ):
+        function = option(function)
+    return function
 
 
 def shared_options() -> list[click.Option]:

@@ -6,9 +6,9 @@ It knows names, texts and styles; what they mean is the matter of whoever draws.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from truegreen.faces.cli.paper import Ink
+from truegreen.tuples import NamedTuple
 
 _LINE = "dim"
 _CORNERS = {  # (up, down, left, right)

@@ -10,30 +10,45 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from truegreen.app import anchor_path, is_missing, store_file, unverified_ledger
+from truegreen.app import RUN_VARIABLE, anchor_path, is_missing, store_file, unverified_ledger
 from truegreen.config import Config, redacted_url
 from truegreen.contract import checked
 from truegreen.doors.marks import put_back
-from truegreen.errors import InvalidInput, TruegreenError, Unavailable
+from truegreen.errors import (
+    InvalidInput,
+    SchemaMissing,
+    StoreReadOnly,
+    TruegreenError,
+    Unavailable,
+)
 from truegreen.faces.axes import LIGHTS
+from truegreen.faces.cli.faults import ELSEWHERE, ROOM
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, tint
 from truegreen.faces.switch import freeze_words
 from truegreen.model import Light
 from truegreen.outlets.keys import Keyring
+from truegreen.outlets.posting import warnings as unsent
+from truegreen.outlets.trust import look
+from truegreen.outlets.vigil import seen
 from truegreen.record import migrate as migration
 from truegreen.record.doctor import Ailment, examine
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.tripwire import untold
+from truegreen.tuples import NamedTuple
 from truegreen.work.jail import probe
+from truegreen.work.machine import free_bytes
+from truegreen.work.workspace.mirror import GET_GIT, NO_GIT, find_git
 
 _SICK = 5
 _PATH_BYTES = 4096
 _MIGRATE = "truegreen migrate"
+_LEAST_ROOM = 16 << 20
+"""Bytes that a store, its journal and the log of a run soon take."""
 _UPGRADE = "pip install -U truegreen"
 
 
@@ -88,10 +103,12 @@ def _diagnosed(frame: Frame) -> Diagnosis:
     here = probe()
     settings["isolation"] = "jail" if here.jail else "reaper" if here.reaper else "none"
     warnings = config.warnings if here.jail else (*config.warnings, f"no jail: {here.why}")
-    keys = [Ailment("key", *fault) for fault in Keyring(config.state_dir).faults()]
+    others = [*(Ailment("key", *fault) for fault in Keyring(config.state_dir).faults())]
+    others += _around(config)
     if is_missing(config):
-        missing = Ailment("missing", f"there is no store at {store_file(config)} yet", _MIGRATE)
-        return Diagnosis(settings, None, [missing, *keys], warnings)
+        step = _MIGRATE if _can_be_made(os.path.dirname(store_file(config) or "")) else ELSEWHERE
+        missing = Ailment("missing", f"there is no store at {store_file(config)} yet", step)
+        return Diagnosis(settings, None, [missing, *others], warnings)
     schema = None
     try:
         with _as_found(config) as ledger:
@@ -101,10 +118,54 @@ def _diagnosed(frame: Frame) -> Diagnosis:
             ailments = _schema_ailments(state)
             if not ailments:
                 ailments, notes = examine(ledger), _fences(ledger, config)
-                warnings = (*warnings, *notes)
+                settings |= {"seen": "; ".join(there)} if (there := seen(ledger)) else {}
+                doubts = look(ledger, config).warnings
+                warnings = (*warnings, *doubts, *notes, *unsent(ledger, config))
     except TruegreenError as error:
-        ailments = [_ailment(error, "check the address, the server and the permissions")]
-    return Diagnosis(settings, schema, [*ailments, *keys], warnings)
+        ailments = [_ailment(error, _way_to_the_store(error))]
+    return Diagnosis(settings, schema, [*ailments, *others], warnings)
+
+
+def _around(config: Config) -> list[Ailment]:
+    """What would stop the first run, however sound the store is."""
+    folders = dict.fromkeys([config.state_dir, os.path.dirname(store_file(config) or "")])
+    found = []
+    if not _can_be_made(config.state_dir):
+        message = f"logs and copies go into {config.state_dir}, which can't be written"
+        found.append(Ailment("state_dir", message, ELSEWHERE))
+    tight = [folder for folder in filter(None, folders) if _room(folder) < _LEAST_ROOM]
+    if tight:
+        left = f"{_room(tight[0]) >> 10:,} KiB are left on the disk of {tight[0]}"
+        found.append(Ailment("room", left, ROOM))
+    try:
+        find_git(config.state_dir)
+    except Unavailable:
+        found.append(Ailment("git", NO_GIT, GET_GIT))
+    return found
+
+
+def _can_be_made(folder: str) -> bool:
+    """Whether a folder, and those above it, can be made or written by whoever asks."""
+    return os.access(_there(folder), os.W_OK | os.X_OK, effective_ids=True)
+
+
+def _room(folder: str) -> int:
+    return free_bytes(_there(folder))
+
+
+def _there(folder: str) -> str:
+    """The nearest folder that there is."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _way_to_the_store(error: TruegreenError) -> str:
+    if os.environ.get(RUN_VARIABLE):
+        return "the record is hidden from agents; outside of the run: truegreen doctor"
+    if isinstance(error, StoreReadOnly):
+        return ELSEWHERE
+    return "check the address, the server and the permissions"
 
 
 def _fences(ledger: Ledger, config: Config) -> list[str]:
@@ -123,8 +184,11 @@ def _fences(ledger: Ledger, config: Config) -> list[str]:
 def _with_hooks(frame: Frame, found: Diagnosis, *, start: bool) -> Diagnosis:
     """The same, with what is wrong with hooks that were installed into clients."""
     config = frame.settings
-    if config is None or not os.path.isdir(os.path.join(config.state_dir, "installs")):
+    if config is None:
         return found
+    if not os.path.isdir(os.path.join(config.state_dir, "installs")):
+        none = {"hooks": "none are installed: truegreen install"} if start else {}
+        return found._replace(settings={**found.settings, **none})
     from truegreen.faces.cli.install import examined  # noqa: PLC0415 - most have installed none
 
     hooks = examined(config, start=start)
@@ -144,8 +208,8 @@ def _schema_ailments(state: migration.State) -> list[Ailment]:
         return [Ailment("schema", "the store is empty", _MIGRATE)]
     if state.version > state.newest:
         return [Ailment("schema", have, _UPGRADE)]
-    if state.version < state.newest and not state.problems:
-        return [Ailment("schema", have, f"back it up, then: {_MIGRATE}")]
+    if state.older:
+        return [Ailment("schema", have, f"{migration.BACKUP}, then: {_MIGRATE}")]
     return []
 
 
@@ -244,14 +308,22 @@ def _draw_migration(paper: Paper, document: dict[str, Any]) -> None:
 )
 @click.argument("file", metavar="FILE")
 def backup(frame: Frame, file: str) -> None:
-    """Copy the store into a new FILE, with its anchor beside it, while others go on working."""
+    """Copy the store into a new FILE, with its anchor beside it, while others go on working.
+
+    An older schema is copied as it is: that is what to do before `truegreen migrate`.
+    """
     path = os.path.abspath(checked(file, "FILE", _PATH_BYTES))
     anchor = f"{path}.anchor"
     for taken in (path, anchor):
         if os.path.lexists(taken):
             raise InvalidInput(f"{taken} exists already; a backup overwrites nothing", path=taken)
-    with frame.ledger() as ledger:
-        ledger.mark()
+    config = frame.load()
+    if is_missing(config):
+        raise SchemaMissing(f"there is no store at {store_file(config)} yet: {_MIGRATE}")
+    with _as_found(config) as ledger:
+        if not migration.inspect(ledger.store).older:
+            migration.verify(ledger.store)
+            ledger.mark()
         with _new_files(path, anchor) as (copy, mark):
             # The anchor first: a copy may hold more than its anchor marks, never less.
             if ledger.anchor and os.path.exists(ledger.anchor.path):
@@ -277,7 +349,9 @@ def _new_files(*paths: str) -> Iterator[tuple[str, ...]]:
         for path in made:
             os.unlink(path)
         where = os.path.dirname(paths[0])
-        raise Unavailable(f"the backup can't be written in {where}: {error.strerror}") from error
+        step = "" if os.path.isdir(where) else f"; make it first: mkdir -p {shlex.quote(where)}"
+        why = f"{error.strerror}{step}"
+        raise Unavailable(f"the backup can't be written in {where}: {why}") from error
     finally:
         for draft in drafts:
             for rest in (draft, f"{draft}-journal", f"{draft}-wal", f"{draft}-shm"):

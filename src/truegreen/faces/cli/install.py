@@ -1,4 +1,4 @@
-"""`install`: our hooks in a client's own settings; shown before, tried after, taken out again."""
+"""`install`: our hooks and our tools in a client's own settings; shown, tried, taken out again."""
 
 from __future__ import annotations
 
@@ -7,25 +7,38 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from truegreen import __version__
 from truegreen.app import check_outside, is_missing, ledger_of, operator
+from truegreen.app import place_of as work_place_of
 from truegreen.config import Config
 from truegreen.contract import Contract
-from truegreen.doors import hook
+from truegreen.doors.event import SCRIPT
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS
 from truegreen.faces.cli.faults import USAGE as REFUSED
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import OK, PERSON
 from truegreen.faces.cli.paper import Ink, Paper, tint
+from truegreen.faces.mcp import INSTALL, is_installed
 from truegreen.faces.times import instant
 from truegreen.model import Light
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import ADAPTERS, hooks, installing
-from truegreen.work.agents.installing import CLIENTS, Install, Plan, Scope, kept, merging, place_of
+from truegreen.work.agents.installing import (
+    CLIENTS,
+    Install,
+    Plan,
+    Scope,
+    kept,
+    merging,
+    place_of,
+    server_place_of,
+    servers,
+)
 from truegreen.work.agents.installing.beacon import Sighting, look
 from truegreen.work.agents.installing.checking import Fault, again, faults
 from truegreen.work.agents.versions import versions_of
@@ -42,6 +55,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
     "truegreen install claude-code              into your own settings: shows, asks, tries",
     "truegreen install codex --project --yes    into the settings of the project in this folder",
     "truegreen install gemini --dry-run         only the diff",
+    "truegreen install qwen --no-mcp            hooks alone, without the tools",
     "truegreen install claude-code --uninstall  as it was before",
 )
 @click.argument("client", type=click.Choice(CLIENTS), metavar="|".join(CLIENTS))
@@ -51,6 +65,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--yes", is_flag=True, help="Do not ask; needed where nobody sits at a terminal.")
 @click.option("--no-verify", is_flag=True, help="Do not start the client to see the hooks fire.")
+@click.option("--no-mcp", is_flag=True, help="Hooks alone: leave the tools (truegreen mcp) out.")
 def install(
     frame: Frame,
     client: str,
@@ -61,17 +76,19 @@ def install(
     dry_run: bool,
     yes: bool,
     no_verify: bool,
+    no_mcp: bool,
 ) -> int:
-    """Write truegreen's hooks into the settings of a client, and see whether they fire.
+    """Write truegreen's hooks and tools into the settings of a client; see whether hooks fire.
 
-    With them every session of the client refuses to act for whom truegreen has terminated, also
-    sessions that truegreen did not start. Everything else in the file stays as it is.
+    With the hooks every session of the client refuses to act for whom truegreen has terminated,
+    also sessions that truegreen did not start. The tools are those of `truegreen mcp`. Everything
+    else in the files stays as it is.
     Exit status: 0 when done, 3 when the client does not call the hooks.
     """
     if project and managed:
         raise click.UsageError("--project and --managed exclude each other.")
     scope = Scope.PROJECT if project else Scope.MANAGED if managed else Scope.USER
-    errand = _Errand(frame, client, scope)
+    errand = _Errand(frame, client, scope, tools=not no_mcp)
     if uninstall:
         return errand.undo(yes=yes, dry_run=dry_run)
     return errand.do(yes=yes, dry_run=dry_run, verify=not no_verify)
@@ -80,43 +97,66 @@ def install(
 class _Errand:
     """One install: for a client, in a scope, with a state directory."""
 
-    def __init__(self, frame: Frame, client: str, scope: Scope) -> None:
+    def __init__(self, frame: Frame, client: str, scope: Scope, *, tools: bool = True) -> None:
         operator()  # refuses whoever is inside a run
         self.frame, self.client, self.scope = frame, client, scope
         self.config = frame.load()
         _check_outside(self.config)
         self.cwd = os.getcwd()
         self.place = place_of(client, scope, os.environ, self.cwd)
+        self.tools_place = server_place_of(client, scope, os.environ, self.cwd) if tools else None
         self.state_dir = self.config.state_dir
 
     def do(self, *, yes: bool, dry_run: bool, verify: bool) -> int:
         if self.scope is Scope.MANAGED and os.geteuid() and not dry_run:
             step = f"sudo truegreen install {self.client} --managed"
             raise InvalidInput(f"{self.place.path} belongs to root: {step}", allowed=("--project",))
-        settings = hook_settings(self.client, sys.executable, hook.__file__, self.state_dir)
-        plan = installing.to_install(self.place, settings, self.state_dir)
-        notes = [*self._notes(plan)]
-        document = self._document(plan, notes, dry_run=dry_run)
+        plans = self._planned()
+        notes = [*self._notes(plans)]
+        document = self._document(plans, notes, dry_run=dry_run)
         if dry_run:
-            return self._give(document, lambda paper: _draw_plan(paper, plan, notes))
-        if plan.changes and not self._is_meant(plan, notes, yes=yes):
+            return self._give(document, lambda paper: _draw_plans(paper, plans, notes))
+        if any(plan.changes for plan in plans) and not self._is_meant(plans, notes, yes=yes):
             return REFUSED
-        installing.install(plan, self.state_dir, cwd=self.cwd, version=__version__, at=_now())
-        seen = self._seen(plan) if verify else _UNSEEN
+        for plan in plans:
+            installing.install(plan, self.state_dir, cwd=self.cwd, version=__version__, at=_now())
+        seen = self._seen(plans[0]) if verify else _UNSEEN
         notes += _version_notes(self.client) if verify else []
         document |= {**seen._asdict(), "installed": True, "notes": notes}
-        self._give(document, lambda paper: _draw_installed(paper, plan, notes, seen))
+        self._give(document, lambda paper: _draw_installed(paper, plans, notes, seen))
         return PERSON if seen.verified is False else OK
 
+    def _planned(self) -> list[Plan]:
+        """What becomes of each file; nothing is written before all of them can be."""
+        settings = hook_settings(self.client, sys.executable, SCRIPT, self.state_dir)
+        place, own = self.tools_place, self._server()
+        if place is None or own is None or place == self.place:
+            return [installing.to_install(self.place, settings, self.state_dir, own)]
+        return [
+            installing.to_install(self.place, settings, self.state_dir),
+            installing.to_install(place, None, self.state_dir, own),
+        ]
+
+    def _server(self) -> servers.Entry | None:
+        if self.tools_place is None or not is_installed():
+            return None
+        return servers.entry(self.client, work_place_of(self.config).program)
+
     def undo(self, *, yes: bool, dry_run: bool) -> int:
-        plan = installing.to_uninstall(self.place, self.state_dir)
-        document = self._document(plan, [], dry_run=dry_run)
+        places = dict.fromkeys(filter(None, (self.place, self.tools_place)))
+        plans = [installing.to_uninstall(place, self.state_dir) for place in places]
+        plans = plans[:1] + [plan for plan in plans[1:] if plan.changes or plan.known]
+        document = self._document(plans, [], dry_run=dry_run)
         if not dry_run:
-            if plan.changes and not self._is_meant(plan, [], yes=yes):
+            if any(plan.changes for plan in plans) and not self._is_meant(plans, [], yes=yes):
                 return REFUSED
-            installing.uninstall(plan, self.state_dir)
-        document["would" if dry_run else "done"] = words = _undone(plan)
-        return self._give(document, lambda paper: _draw_undone(paper, plan, words, dry_run=dry_run))
+            for plan in plans:
+                installing.uninstall(plan, self.state_dir)
+        word = "would" if dry_run else "done"
+        document[word] = _undone(plans[0])
+        if document["mcp"]:
+            document["mcp"][word] = _undone(plans[-1])
+        return self._give(document, lambda paper: _draw_undone(paper, plans, dry_run=dry_run))
 
     def _seen(self, plan: Plan) -> Sighting:
         if not self.frame.json:
@@ -124,43 +164,49 @@ class _Errand:
         switch = merging.switched_off(plan.after or "")
         return look(self.client, self.scope, os.environ, self.cwd, switch)
 
-    def _is_meant(self, plan: Plan, notes: list[str], *, yes: bool) -> bool:
+    def _is_meant(self, plans: list[Plan], notes: list[str], *, yes: bool) -> bool:
         """Show what would be written, and ask; a no is said."""
         if not self.frame.json:
-            _draw_plan(self.frame.paper(), plan, [] if yes else notes)
+            _draw_plans(self.frame.paper(), plans, [] if yes else notes)
         if yes:
             return True
         if self.frame.json or not sys.stdin.isatty():
             line = f"truegreen {' '.join(w for w in self.frame.words if w != '--json')} --yes"
             raise click.UsageError(f"Nothing is written without a yes: {line}")
-        if click.confirm(f"Write {plan.found.path}?", err=True):
+        files = " and ".join(plan.found.path for plan in plans if plan.changes)
+        if click.confirm(f"Write {files}?", err=True):
             return True
         click.echo("truegreen: nothing was written", err=True)
         return False
 
-    def _notes(self, plan: Plan) -> Iterator[str]:
-        if plan.found.note:
-            yield plan.found.note
+    def _notes(self, plans: list[Plan]) -> Iterator[str]:
+        yield from (plan.found.note for plan in plans if plan.found.note)
+        if self.tools_place is not None and not is_installed():
+            yield f"the tools are left out, their SDK is missing: {INSTALL}"
         if self.scope is Scope.MANAGED:
             yield (
                 f"every session on this machine will look into {self.state_dir}/fenced: who may not"
                 " is refused. Open it to all users: chmod a+rx, and a+x on the folders above it"
             )
 
-    def _document(self, plan: Plan, notes: list[str], *, dry_run: bool) -> dict[str, Any]:
+    def _document(self, plans: list[Plan], notes: list[str], *, dry_run: bool) -> dict[str, Any]:
+        tools = plans[-1] if len(plans) > 1 or self.place == self.tools_place else None
         return {
             "client": self.client,
             "scope": self.scope.value,
-            "file": plan.found.path,
-            "changed": plan.changes,
             "dry_run": dry_run,
-            "diff": plan.diff,
+            **_change(plans[0]),
             "notes": notes,
+            "mcp": _change(tools) if tools else None,
         }
 
     def _give(self, document: dict[str, Any], draw: Any) -> int:
         self.frame.give(document, draw)
         return OK
+
+
+def _change(plan: Plan) -> dict[str, Any]:
+    return {"file": plan.found.path, "changed": plan.changes, "diff": plan.diff}
 
 
 def hook_settings(client: str, python: str, file: str, state_dir: str) -> dict[str, Any]:
@@ -223,7 +269,7 @@ def examined(config: Config, *, start: bool) -> Examined:
             seen.files.append(f"{each.client} in {each.file}")
             found = [*faults(each, config.state_dir, settings)]
             seen.faults.extend(found)
-            if start and not found:
+            if start and not found and kept.HOOKS in each.parts:
                 _note(seen, each, sighted(each))
     except InvalidInput as error:
         seen.faults.append(Fault(error.message, "truegreen doctor"))
@@ -255,18 +301,23 @@ def sighted(each: Install) -> Sighting:
 # --- on paper
 
 
-def _draw_plan(paper: Paper, plan: Plan, notes: list[str]) -> None:
-    if not plan.changes:
-        paper.say(f"nothing to change in {plan.found.path}")
-    for line in plan.diff.splitlines():
-        paper.say(Ink(line, _DIFF_STYLES.get(line[:1], "")))
+def _draw_plans(paper: Paper, plans: list[Plan], notes: list[str]) -> None:
+    for plan in plans:
+        if not plan.changes:
+            paper.say(f"nothing to change in {plan.found.path}")
+        for line in plan.diff.splitlines():
+            paper.say(Ink(line, _DIFF_STYLES.get(line[:1], "")))
     for note in notes:
         paper.hanging([Ink("note  ", "bold")], note)
 
 
-def _draw_installed(paper: Paper, plan: Plan, notes: list[str], seen: Sighting) -> None:
+def _draw_installed(paper: Paper, plans: list[Plan], notes: list[str], seen: Sighting) -> None:
+    plan, *others = plans
     done = "our hooks are in" if plan.changes else "our hooks were in already:"
     paper.say(Ink(f"{done} {plan.found.path}", "bold"))
+    for other in others:
+        done = "our tools are in" if other.changes else "our tools were in already:"
+        paper.say(Ink(f"{done} {other.found.path}", "bold"))
     for note in notes:
         paper.hanging([Ink("  note  ", "bold")], note)
     if seen.verified:
@@ -292,10 +343,15 @@ def _undone(plan: Plan) -> str:
     return "restored" if whole else "entries taken out"
 
 
-def _draw_undone(paper: Paper, plan: Plan, done: str, *, dry_run: bool) -> None:
+def _draw_undone(paper: Paper, plans: list[Plan], *, dry_run: bool) -> None:
     if dry_run:
-        _draw_plan(paper, plan, [])
+        _draw_plans(paper, plans, [])
         return
+    for plan in plans:
+        paper.say(_undone_words(plan))
+
+
+def _undone_words(plan: Plan) -> str:
     path = plan.found.path
     words = {
         "nothing": f"nothing of ours is in {path}",
@@ -304,7 +360,7 @@ def _draw_undone(paper: Paper, plan: Plan, done: str, *, dry_run: bool) -> None:
         "restored": f"{path} is as it was before, to the byte",
         "entries taken out": f"{path} was changed by others since: only our entries are taken out",
     }
-    paper.say(words[done])
+    return words[_undone(plan)]
 
 
 COMMANDS = {"install": install}

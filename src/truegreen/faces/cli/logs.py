@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import click
 import msgspec
@@ -16,12 +16,14 @@ from truegreen.app import place_of
 from truegreen.config import Config
 from truegreen.errors import Ambiguous, NotFound, Refused
 from truegreen.faces.clean import clean
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.output import flush, write_bytes, write_json, write_text
-from truegreen.model import TaskStatus
+from truegreen.faces.fleet import elsewhere
+from truegreen.model import RunStatus, TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Run
+from truegreen.tuples import NamedTuple
 
 _CHUNK = 65536
 _LONGEST_LINE = 65536
@@ -35,6 +37,8 @@ class Log(NamedTuple):
     task: str
     path: str
     told: dict[str, Any]
+    host: str = ""
+    """The machine that has it, where it is not this one."""
 
     @property
     def live(self) -> bool:
@@ -59,7 +63,7 @@ class Sink(Protocol):
     "truegreen log tsk_0c3k9 --follow     until the run has ended",
     "truegreen log tsk_0c3k9 --stderr | less",
 )
-@click.argument("run", metavar="RUN|TASK")
+@click.argument("run", metavar="RUN|TASK", shell_complete=offered("tasks", "runs"))
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
 @click.option("--stderr", is_flag=True, help="What the agent wrote to its standard error.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
@@ -94,9 +98,10 @@ def _find(config: Config, ledger: Ledger, given: str, *, stderr: bool) -> Log:
     path = facts.get("log")
     if not path:  # written down when the run ends
         path = os.path.join(place_of(config).run_dir(run.id), "stdout.log")
+    host = elsewhere(facts)
     if stderr:
-        return Log(run, task, os.path.join(os.path.dirname(path), _STDERR), {})
-    return Log(run, task, path, facts.get("output", {}))
+        return Log(run, task, os.path.join(os.path.dirname(path), _STDERR), {}, host)
+    return Log(run, task, path, facts.get("output", {}), host)
 
 
 def _run(ledger: Ledger, given: str) -> tuple[Run, str]:
@@ -113,7 +118,8 @@ def _run(ledger: Ledger, given: str) -> tuple[Run, str]:
         raise NotFound(f"no run and no task {given}") from None
     runs = ledger.dossier(task).runs
     if not runs:
-        raise NotFound(f"{task} has no run yet; what the record says: truegreen show {task}")
+        way = f"truegreen show {task}"
+        raise NotFound(f"{task} has no run yet; what the record says: {way}", allowed=(way,))
     return runs[-1], task
 
 
@@ -125,7 +131,9 @@ def _has_begun(config: Config, ledger: Ledger, given: str, *, stderr: bool) -> b
         if not _is_queued(ledger, given):
             raise
         return False
-    return not found.live or os.path.lexists(found.path)
+    # A process that was seen has its file: where that is not here, waiting would bring nothing.
+    away = found.host and found.run.status is not RunStatus.STARTING
+    return bool(away) or not found.live or os.path.lexists(found.path)
 
 
 def _is_queued(ledger: Ledger, given: str) -> bool:
@@ -141,7 +149,7 @@ def _opened(log: Log, *, stderr: bool) -> Iterator[BinaryIO]:
     try:
         handle = os.open(log.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise NotFound(_absence(log, error, stderr=stderr), path=log.path) from None
+        raise _absence(log, error, stderr=stderr) from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise NotFound(f"{log.path} is not a file any more", path=log.path)
@@ -149,17 +157,26 @@ def _opened(log: Log, *, stderr: bool) -> Iterator[BinaryIO]:
         yield file
 
 
-def _absence(log: Log, error: OSError, *, stderr: bool) -> str:
-    beside = os.path.join(os.path.dirname(log.path), "stdout.log")
+def _absence(log: Log, error: OSError, *, stderr: bool) -> NotFound:
+    """Why there is nothing to read, with the command that leads to what there is."""
+    run, beside = log.run.id, os.path.join(os.path.dirname(log.path), "stdout.log")
+    if log.live and log.host:
+        way, here = f"truegreen log {run} --follow", f"truegreen events {log.task} --follow"
+        why = f"{run} is under way on {log.host}, which keeps what it writes: {way}, there"
+        message = f"{why}; {here} tells from here what is recorded of it"
+        return NotFound(message, path=log.path, allowed=(f"{way}, on {log.host}", here))
     if log.live:
-        return f"{log.run.id} has written nothing yet; wait with: truegreen log {log.run.id} -f"
-    if stderr and os.path.exists(beside):
-        why = "its standard error is part of its output"
-        return f"{log.run.id} has no {_STDERR}: {why}: truegreen log {log.run.id}"
-    return (
-        f"the output of {log.run.id} is not to be had at {log.path} ({error.strerror});"
-        f" what the record says: truegreen show {log.task}"
-    )
+        why, way = f"{run} has written nothing yet; wait for it", f"truegreen log {run} --follow"
+    elif stderr and os.path.exists(beside):
+        why = f"{run} has no {_STDERR}: its standard error is part of its output"
+        way = f"truegreen log {run}"
+    elif log.host:
+        why = f"{run} was carried out on {log.host}, which keeps what it wrote"
+        way = f"truegreen log {run}, on {log.host}"
+    else:
+        why = f"the output of {run} is not to be had at {log.path} ({error.strerror})"
+        way = f"truegreen show {log.task}"
+    return NotFound(f"{why}: {way}", path=log.path, allowed=(way,))
 
 
 def _tail_offset(file: BinaryIO, lines: int) -> int:

@@ -27,11 +27,12 @@ class Lookout:
         while not is_over():
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            self._recover()
+            self.recover()
             time.sleep(_LOOK_SECONDS)
         return True
 
-    def _recover(self) -> None:
+    def recover(self) -> None:
+        """End what the dead left undone; once in a while is enough."""
         if time.monotonic() < self._next:
             return
         from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - only who waits needs it

@@ -9,14 +9,14 @@ from truegreen.faces.axes import Axis, axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
-from truegreen.faces.documents import Document, claim_of, next_steps, task_document
+from truegreen.faces.documents import claim_of, next_steps, whole
 from truegreen.model import Cell, FindingOutcome, Level, TaskStatus
+from truegreen.record.holds import Hold
 from truegreen.record.ledger import Dossier, Ledger
 
 OK, FAILED, PERSON, CAP, INFRASTRUCTURE, ENDED, DEFERRED, INTERRUPTED = 0, 1, 3, 4, 5, 6, 75, 130
 _SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, FAILED, INTERRUPTED)
 """From the best to the worst: work that is known to be undone outweighs whatever is unknown."""
-_SHOWN_EVENTS = 200
 _WORD_ROOM = 12
 _SHOWN_STATEMENTS = 3
 _STATUSES = {
@@ -32,14 +32,10 @@ _CELLS = {Cell.CAP_HIT: CAP, Cell.OUTAGE: INFRASTRUCTURE}
 def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = False) -> int:
     """Say how a task stands; the exit status says the same."""
     dossier = ledger.dossier(task_id)
-    frame.give(whole(ledger, dossier), lambda paper: draw(paper, dossier))
+    hold = ledger.holds([dossier.task]).get(dossier.task.key)
+    document = {**whole(ledger, dossier), "next": next_steps(dossier.task, hold)}
+    frame.give(document, lambda paper: draw(paper, dossier, hold))
     return INTERRUPTED if interrupted else exit_status(dossier)
-
-
-def whole(ledger: Ledger, dossier: Dossier) -> Document:
-    """Everything about one task, with the newest of its events."""
-    after = max(0, dossier.task.revision - _SHOWN_EVENTS)
-    return task_document(dossier, ledger.events(dossier.task.id, after=after))
 
 
 def exit_status(dossier: Dossier) -> int:
@@ -65,10 +61,10 @@ def _check_unavailable(dossier: Dossier) -> bool:
     return bool(broken) and all(finding.reason.startswith("gate error") for finding in broken)
 
 
-def draw(paper: Paper, dossier: Dossier) -> None:
+def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
     """What leads on, then the two lines."""
     if dossier.task.status is not TaskStatus.SUCCEEDED:
-        for step in next_steps(dossier.task):
+        for step in next_steps(dossier.task, hold):
             paper.say(Ink(f"      {step}", "dim"))
     run = dossier.runs[-1] if dossier.runs else None
     if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:

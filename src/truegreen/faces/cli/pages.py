@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from truegreen.faces.axes import cell_look, run_look, task_look
+from truegreen.faces.axes import (
+    LIGHTS,
+    OVERTURNED,
+    Rgb,
+    asked_words,
+    cell_look,
+    is_overturned,
+    run_look,
+    task_look,
+)
 from truegreen.faces.cli.paper import Cell as CellText
-from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark, tint
-from truegreen.faces.documents import totals
-from truegreen.model import CELLS, PALETTE, Cell, TaskStatus
+from truegreen.faces.cli.paper import Column, Ink, Paper, Part, Row, mark, tint
+from truegreen.faces.documents import badges, totals
+from truegreen.model import CELLS, PALETTE, RUNS, Cell, Light, TaskStatus
 from truegreen.record.ledger import Page
 from truegreen.record.ledger.reads import Count, Verdicted
 from truegreen.record.rows import Task
@@ -39,8 +48,6 @@ def _draw_totals(paper: Paper, page: Page, counts: list[Count]) -> None:
     rest = f" · {tasks} {'task' if tasks == 1 else 'tasks'}"
     shown = f" · {len(page.tasks)} shown" if len(page.tasks) != tasks else ""
     paper.say(first, Ink(rest + shown, "dim"))
-    if not tasks:
-        paper.say(Ink("nothing has been recorded in this store yet", "dim"))
 
 
 def _two_lines(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) -> None:
@@ -55,8 +62,10 @@ def _two_lines(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) 
     rows = []
     for task in tasks:
         axes = [task.id[:shown], mark(run_look(task.run_status)), mark(task_look(task.status))]
-        detail = f"{task.exit_detail} · " if task.exit_detail else ""
-        below: Sequence[CellText] = ["", "", "", [_aside(task), f"{detail}{_why(task, verdicts)}"]]
+        known = is_overturned(task) or task.exit_detail in (None, str(task.status))
+        detail = "" if known else f"{task.exit_detail} · "
+        why: list[Part] = [_aside(task), *_worn(task, verdicts), f"{detail}{_why(task, verdicts)}"]
+        below: Sequence[CellText] = ["", "", "", why]
         rows.append(Row([*axes, Ink(task.title, "bold")], below))
     paper.table(columns, rows)
 
@@ -71,13 +80,17 @@ def _id_length(tasks: list[Task]) -> int:
 
 def _one_line(paper: Paper, tasks: list[Task], verdicts: dict[int, Verdicted]) -> None:
     """For a pipe: everything about a task on one line."""
-    heads = ("TASK", "RUN", "EXIT", "STATUS", "CELL", "TITLE", "WHY")
+    heads = ("TASK", "RUN", "EXIT", "STATUS", "CELL", "BADGES", "TITLE", "WHY")
     rows = []
     for task in tasks:
         run, status = mark(run_look(task.run_status)), mark(task_look(task.status))
-        exit_ = f"{task.exit_reason}/{task.exit_detail}" if task.exit_reason else "-"
-        cell = task.cell or "-"
-        rows.append(Row([task.id, run, exit_, status, cell, task.title, _why(task, verdicts)]))
+        ended = task.run_status is not None and RUNS[task.run_status].ended
+        # A run under way has not ended, though the one before it has.
+        exit_ = f"{task.exit_reason}/{task.exit_detail}" if ended and task.exit_reason else "-"
+        exit_ = "unknown/legacy" if task.is_legacy else exit_
+        axes = [task.id, run, exit_, status, task.cell or "-"]
+        worn = ",".join(_badges(task, verdicts)) or "-"
+        rows.append(Row([*axes, worn, task.title, _why(task, verdicts)]))
     paper.table([Column(head) for head in heads], rows)
 
 
@@ -90,9 +103,33 @@ def _aside(task: Task) -> Ink:
     return Ink(f"{look.word} · ", loud)
 
 
+def badge_rgb(badge: str) -> Rgb:
+    """The colour of a badge: green that turned out wrong is red."""
+    return LIGHTS[Light.RED if badge == "falsified" else Light.AMBER][1]
+
+
+def _badges(task: Task, verdicts: dict[int, Verdicted]) -> list[str]:
+    said = verdicts.get(task.key)
+    return badges(task, said.isolation if said else "")
+
+
+def _worn(task: Task, verdicts: dict[int, Verdicted]) -> list[Ink]:
+    """The badges, but for what the rest of the row says already."""
+    told = {str(task.status), CELLS[task.cell].title if task.cell else ""}
+    told |= {"terminated"} if task.sealed_at is not None else set()
+    told |= {"falsified"} if is_overturned(task) else set()
+    return [
+        Ink(f"{badge} · ", f"not dim {tint(badge_rgb(badge))}")
+        for badge in _badges(task, verdicts)
+        if badge not in told
+    ]
+
+
 def _why(task: Task, verdicts: dict[int, Verdicted]) -> str:
     said = verdicts.get(task.key)
-    words = [said.level or "", said.reason] if said and said.reason else []
+    words = [said.level or "", asked_words(task, said.reason)] if said and said.reason else []
     words = [word for word in words if word] or [PALETTE[task.status].meaning]
+    if is_overturned(task):
+        words = [f"{OVERTURNED} ({' · '.join(words)})"]
     is_sealed = task.sealed_at is not None and task.status is not TaskStatus.TERMINATED
     return " · ".join(["sealed", *words] if is_sealed else words)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from truegreen.faces.clean import clean, width
 from truegreen.faces.cli.output import write_text
+from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -44,6 +45,8 @@ class Column(NamedTuple):
     head: str
     grows: bool = False
     right: bool = False
+    aside: bool = False
+    """Where there is no room for all, it goes to a second line below the others."""
 
 
 class Row(NamedTuple):
@@ -116,10 +119,28 @@ class Paper:
             return
         rows = list(rows)
         room = self.console.width
-        if room < max(_NARROWEST, indent + self._least(columns, rows)):
-            self._stacked(columns, rows, indent)
-        else:
+        if room >= max(_NARROWEST, indent + self._least(columns, rows)):
             self._fitted(columns, rows, indent)
+        elif any(column.aside for column in columns) and room >= _NARROWEST:
+            self._folded(columns, rows, indent)
+        else:
+            self._stacked(columns, rows, indent)
+
+    def _folded(self, columns: Sequence[Column], rows: Sequence[Row], indent: int) -> None:
+        """What can stand aside is named on a line of its own, below the rest of its row."""
+        first = [n for n, column in enumerate(columns) if not column.aside]
+        heads: list[Sequence[Part]] = [[Ink(columns[n].head, "dim")] for n in first]
+        lines = [[_parts(row.cells[n]) for n in first] for row in rows]
+        widths = [
+            max(width(_plain(cell)) for cell in cells) for cells in zip(heads, *lines, strict=True)
+        ]
+        margin = " " * indent
+        self.say(margin, *_apart(heads, widths))
+        for row, line in zip(rows, lines, strict=True):
+            self.say(margin, *_apart(line, widths))
+            words = _told_aside(columns, row)
+            if words:
+                self.hanging([f"{margin}    "], Ink(words, "dim"))
 
     def _least(self, columns: Sequence[Column], rows: Sequence[Row]) -> int:
         """The room without which the end of every line would be lost."""
@@ -172,6 +193,18 @@ class Paper:
         with self.console.capture() as captured:
             self.console.print(what, soft_wrap=soft_wrap)
         write_text(_BLANKS.sub(_codes_alone, captured.get()))
+
+
+def _told_aside(columns: Sequence[Column], row: Row) -> str:
+    pairs = zip(columns, row.cells, strict=True)
+    told = [(c.head.lower(), _plain(_parts(cell)).strip()) for c, cell in pairs if c.aside]
+    return " · ".join(f"{head} {text}" for head, text in told if text not in ("", "-"))
+
+
+def _apart(cells: Sequence[Sequence[Part]], widths: Sequence[int]) -> Iterator[Part]:
+    for cell, room in zip(cells, widths, strict=True):
+        yield from cell
+        yield " " * (room - width(_plain(cell)) + 2)
 
 
 def _codes_alone(found: re.Match[str]) -> str:

@@ -6,22 +6,26 @@ the record, and are said here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 import msgspec
 
 from truegreen.contract import read_contract
-from truegreen.errors import InvalidInput, Stale
+from truegreen.errors import InvalidInput, NotRunning, Refused, Stale
 from truegreen.faces.axes import task_look
 from truegreen.faces.cli.dossier import draw_findings
 from truegreen.faces.cli.frame import Frame, command
-from truegreen.faces.cli.outcome import whole
 from truegreen.faces.cli.paper import Ink, Paper, mark
-from truegreen.faces.cli.recovery import because, task_argument, tell_now, why
+from truegreen.faces.cli.recovery import because, task_argument, task_in, tell_now, why
+from truegreen.faces.documents import whole
+from truegreen.faces.times import local
 from truegreen.model import FindingOutcome, Move, Phase, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.ledger.answers import Question
 from truegreen.record.lifecycle import TARGETS
 from truegreen.record.rows import FindingRow, Task
 
@@ -34,40 +38,86 @@ _YES = (Move.RESUME, Move.ACCEPT)
 _seen = click.option(
     "--digest", metavar="D", help="Only if it is about this tree; its beginning will do."
 )
+_asking = task_in(TaskStatus.AWAITING_APPROVAL)
+_asked = click.option(
+    "--question", metavar="ID", help="Only if this is still what is asked; `show --json` names it."
+)
 
 
 @command(
     "approve",
     "truegreen approve tsk_0c3k9",
     "truegreen approve tsk_0c3k9 --reason 'looked at it' --digest 1f0c9a2e",
+    "truegreen approve tsk_0c3k9 --question evt_06b2mjx0s5",
 )
-@task_argument
+@_asking
 @why
+@_asked
 @_seen
-def approve(frame: Frame, task: str, reason: str, digest: str | None) -> int:
-    """Let a TASK go on that waits for an approval.
+def approve(frame: Frame, task: str, reason: str, question: str | None, digest: str | None) -> int:
+    """Let a TASK go on that waits for an approval, or start that waits for a person's word.
 
-    It holds for the tree that was asked about; if the work has changed since, it is asked again.
+    It holds for what was asked, with the tree that was asked about: if another question is open by
+    then, or the work has changed since, it is refused or asked again. At a terminal the question is
+    shown first, unless it is named.
     """
     with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
-        before = ledger.task(task_id)
-        question = ledger.question(task_id)
-        seen = _bound(digest, question.digest) if question else digest
-        ledger.approve(task_id, actor=me, reason=reason, digest=seen)
-        asked = f"approved: {question.action}{_on(question.digest)}" if question else "approved"
-        words = "; ".join([asked, *_flags(_yes(ledger, before))])
+        before = ledger.dossier(task_id)
+        asked = before.question if before.question and _waits(before) else None
+        seen = _bound(digest, asked.digest) if asked else digest
+        if asked and question is None and not frame.json and not _agreed(frame, task_id, asked):
+            raise Refused("nothing was approved")
+        named = question if question is not None or asked is None else asked.id
+        with _answering(task_id):
+            ledger.approve(task_id, actor=me, reason=reason, question=named, digest=seen)
+        what = f"approved: {asked.action}{_on(asked.digest)}" if asked else "approved"
+        words = "; ".join([what, *_flags(_yes(ledger, before.task))])
         return tell_now(frame, ledger, task_id, lambda _: words)
 
 
-@command("reject", "truegreen reject tsk_0c3k9 --reason 'not on production'")
-@task_argument
+def _waits(dossier: Dossier) -> bool:
+    return dossier.task.status in (TaskStatus.AWAITING_APPROVAL, TaskStatus.QUEUED)
+
+
+@contextmanager
+def _answering(task_id: str) -> Iterator[None]:
+    """Whoever answers what was never asked hears so, and not how the record calls an answer."""
+    try:
+        yield
+    except NotRunning as error:
+        status = error.details.get("status")
+        message = f"{task_id}: nothing waits for an answer (status: {status})"
+        raise NotRunning(message, allowed=error.allowed, **error.details) from None
+
+
+def _agreed(frame: Frame, task_id: str, asked: Question) -> bool:
+    """Whether somebody at a terminal says yes to the question that they are shown."""
+    paper = frame.paper()
+    if not (paper.is_terminal and sys.stdin.isatty()):
+        return True
+    paper.say(Ink(f"approve {task_id}  ", "bold"), f"{asked.action}{_on(asked.digest)}")
+    paper.say(Ink(f"      asked {local(asked.at)}, question {asked.id}", "dim"))
+    return click.confirm("Approve this?", err=True)
+
+
+@command(
+    "reject",
+    "truegreen reject tsk_0c3k9 --reason 'not on production'",
+    "truegreen reject tsk_0c3k9 --reason 'not on production' --question evt_06b2mjx0s5",
+)
+@_asking
 @because
-def reject(frame: Frame, task: str, reason: str) -> int:
-    """Say no to a TASK that waits for an approval: its run ends, and it is blocked."""
+@_asked
+def reject(frame: Frame, task: str, reason: str, question: str | None) -> int:
+    """Say no to a TASK that waits for an approval: its run ends, and it is blocked.
+
+    One that has not begun is canceled.
+    """
     with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
-        ledger.deny(task_id, actor=me, reason=reason)
+        with _answering(task_id):
+            ledger.deny(task_id, actor=me, reason=reason, question=question)
         return tell_now(frame, ledger, task_id, lambda _: f"rejected: {reason}")
 
 
@@ -80,9 +130,17 @@ def reject(frame: Frame, task: str, reason: str) -> int:
 @click.option("--accept", is_flag=True, help="It is done: the task succeeds.")
 @click.option("--reject", "refuse", is_flag=True, help="It is not: a failure like any other.")
 @because
+@_asked
 @_seen
 def review(
-    frame: Frame, task: str, reason: str, digest: str | None, *, accept: bool, refuse: bool
+    frame: Frame,
+    task: str,
+    reason: str,
+    question: str | None,
+    digest: str | None,
+    *,
+    accept: bool,
+    refuse: bool,
 ) -> int:
     """Decide about a TASK what checks could not. What speaks against it is shown first.
 
@@ -98,7 +156,9 @@ def review(
         seen = _bound(digest, before.runs[-1].digest) if before.runs else digest
         if not frame.json and _can_be_reviewed(before.task, accept=accept):
             _show(frame.paper(), ledger, before, "accept" if accept else "reject")
-        ledger.review(task_id, accept=accept, actor=me, reason=reason, digest=seen)
+        shown = before.question.id if before.question else None
+        named = question if question is not None else shown
+        ledger.review(task_id, accept=accept, actor=me, reason=reason, question=named, digest=seen)
         words = _accepted(ledger, before) if accept else _rejected(before, reason)
         return tell_now(frame, ledger, task_id, words)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truegreen.errors import InvalidInput, NotFound
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.paper import Ink, Paper
 from truegreen.faces.documents import Document, agent_document
 from truegreen.faces.times import instant, local
@@ -42,16 +42,17 @@ def whole_agent(ledger: Ledger, given: str) -> str:
     "truegreen agents show agt_0c3k9           its work, messages and wake-ups",
     "truegreen agents show agt_0c3k9 --json",
 )
-@click.argument("agent")
+@click.argument("agent", shell_complete=offered("agents"))
 def show_agent(frame: Frame, agent: str) -> None:
     """Show one AGENT: what lives inside of it, its runs, its messages and its wake-ups."""
     with frame.ledger() as ledger:
         found = portrait(ledger.store, whole_agent(ledger, agent))
-    document = _document(found)
+    document = portrait_document(found)
     frame.give(document, lambda paper: _draw(paper, document))
 
 
-def _document(found: Portrait) -> Document:
+def portrait_document(found: Portrait) -> Document:
+    """An agent with everything around it, for programs."""
     return {
         **agent_document(found.agent),
         "parent": found.parent,
@@ -140,7 +141,7 @@ def _first_line(text: str) -> str:
     "truegreen agents calloff wak_0c3k9 --reason 'not needed any more'    one wake-up",
     "truegreen agents calloff agt_0c3k9 --reason 'it is dealt with'       all that are armed",
 )
-@click.argument("whom", metavar="WAKE|AGENT")
+@click.argument("whom", metavar="WAKE|AGENT", shell_complete=offered("agents"))
 @click.option("--reason", required=True, metavar="TEXT", help="Why, for the history.")
 def calloff(frame: Frame, whom: str, reason: str) -> None:
     """Call off a wake-up that is still armed, or all of an AGENT. Its messages stay unread."""

@@ -60,6 +60,7 @@ class Plain(Watch):
 
     def __init__(self) -> None:
         self._copies = False
+        self._waits = ""
 
     def say(self, text: str, _colour: str = "") -> None:
         """One line."""
@@ -83,6 +84,9 @@ class Plain(Watch):
         if name == "tools" and not self._copies:
             self._copies = True
             self.say(f"  tools  copying {words} and its kind; once, as long as they stay the same")
+        if name == "waits" and words != self._waits:
+            self._waits = words
+            self.say(f"  waits  {words}")
 
     def warn(self, words: str) -> None:
         """Something may not be as it was meant."""

@@ -16,12 +16,13 @@ import msgspec
 
 from truegreen.contract import checked
 from truegreen.errors import InvalidInput
-from truegreen.faces.axes import LIGHTS, Look, run_look, task_look
+from truegreen.faces.axes import LIGHTS, WORDLESS, Look, run_look, task_look
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, family, unwritten
+from truegreen.faces.cli.frame import Frame, command, family, offered, unwritten
 from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, draw_unproven
 from truegreen.faces.cli.output import write_bytes, write_text
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
+from truegreen.facts import EXIT
 from truegreen.model import CELLS, Light, TaskStatus
 from truegreen.outlets.envelope import LARGEST
 from truegreen.outlets.keys import Keyring, PublicKey, read_public
@@ -53,7 +54,7 @@ _ASK = (
     "truegreen receipt show tsk_0c           what is signed, and what that does not prove",
     "truegreen receipt show tsk_0c --json    the envelope and the statement in it",
 )
-@click.argument("task")
+@click.argument("task", shell_complete=offered("tasks"))
 def show(frame: Frame, task: str) -> None:
     """Show the receipt of a settled TASK: what is signed, its level first."""
     receipt = _issued(frame, task)
@@ -77,7 +78,7 @@ def show(frame: Frame, task: str) -> None:
     "truegreen receipt export tsk_0c --output receipt.json",
     "truegreen receipt export tsk_0c | truegreen receipt verify -",
 )
-@click.argument("task")
+@click.argument("task", shell_complete=offered("tasks"))
 @click.option("--output", metavar="FILE", help="Write it into a new file instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def export(frame: Frame, *, task: str, output: str | None, force: bool) -> None:
@@ -132,7 +133,13 @@ def _write(path: str, receipt: bytes, *, force: bool) -> None:
     metavar="PEM",
     help="A public key to trust; default: those of this machine.",
 )
-@click.option("--task", default="", metavar="TASK", help="The whole id that it must be about.")
+@click.option(
+    "--task",
+    default="",
+    metavar="TASK",
+    help="The whole id that it must be about.",
+    shell_complete=offered("tasks"),
+)
 @click.option("--succeeded", is_flag=True, help="Also exit 1 unless the task succeeded.")
 @click.option("--replay", "again", is_flag=True, help="Run its gates again on the same tree.")
 def verify(
@@ -144,8 +151,9 @@ def verify(
 
     Exit status: 0 all of it holds, 1 something is wrong or other now, 5 it can't be replayed here.
     """
+    envelope = _read(file)
     trusted = {key.keyid: key for key in map(_public, keys)} if keys else _own(frame)
-    found = check(_read(file), trusted, checked(task, "--task", _ID_BYTES))
+    found = check(envelope, trusted, checked(task, "--task", _ID_BYTES))
     repeated = _replayed(frame, found.statement) if again and found.statement else None
     document = {
         "genuine": found.genuine,
@@ -302,7 +310,9 @@ def _draw_run(paper: Paper, run: RunPart) -> None:
     ended = " · ".join(str(word) for word in (run.exit_reason, run.exit_detail) if word)
     paper.say(f"  {run.id}  ", mark(run_look(run.run_status)), f"  {ended} · {run.isolation}")
     if run.claim:
-        paper.hanging([f"  the agent said {run.claim.kind}  "], f"«{run.claim.reason}»")
+        spoken = (f"{run.claim.kind}  ", f"«{run.claim.reason}»")
+        kind, words = ("", WORDLESS) if run.claim.source == EXIT else spoken
+        paper.hanging([f"  the agent said {kind}"], words)
         for said in run.claim.statements:
             paper.say("    ", outcome(said.outcome), f"  {said.text}")
     columns = [

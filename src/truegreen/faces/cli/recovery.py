@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from shlex import quote
+from typing import Any
 
 import click
 import msgspec
 
 from truegreen.faces.axes import task_look
-from truegreen.faces.cli.frame import F, Frame, Word, command
+from truegreen.faces.cli.frame import F, Frame, Word, command, offered, offering_here
 from truegreen.faces.cli.lookout import Lookout
-from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK, draw, whole
+from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK, draw
 from truegreen.faces.cli.paper import Ink, Paper, mark
-from truegreen.faces.documents import Document, next_steps
+from truegreen.faces.documents import Document, next_steps, whole
 from truegreen.facts import Actor
-from truegreen.model import Mode
+from truegreen.model import Mode, Move, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.ledger.desk import CALLED_OFF
 from truegreen.record.ledger.fencing import Whom
+from truegreen.record.lifecycle import TARGETS
 from truegreen.record.rows import Event, Task
+from truegreen.tuples import NamedTuple
 
 STOP_SECONDS = 30.0
 """How long a graceful stop is waited for: the grace of a process, and time to write it down."""
 
-task_argument = click.argument("task")
+
+def task_in(*statuses: TaskStatus) -> Callable[[F], F]:
+    """The task that a command is about; the Tab key offers those that stand so."""
+    return click.argument("task", shell_complete=offered("tasks", statuses=statuses))
+
+
+task_argument = task_in()
 why = click.option("--reason", default="", metavar="TEXT", help="Why, for the history.")
 because = click.option("--reason", required=True, metavar="TEXT", help="Why, for the history.")
 
@@ -40,7 +50,15 @@ def _requeueing(function: F) -> F:
         ),
     ):
         function = option(function)
-    return function
+    return offering_here(function)
+
+
+class _Here(NamedTuple):
+    """Whether the task is carried out here and now, and what is said of this place."""
+
+    now: bool
+    labels: str
+    anyway: bool
 
 
 @command(
@@ -51,13 +69,16 @@ def _requeueing(function: F) -> F:
 @task_argument
 @because
 @_requeueing
-def retry(frame: Frame, task: str, reason: str, more_attempts: int, *, now: bool) -> int:
-    """Queue a TASK again: another attempt, or a settled one reopened with a fresh budget."""
+def retry(frame: Frame, task: str, reason: str, more_attempts: int, **here: Any) -> int:
+    """Queue a TASK again: another attempt, or a settled one reopened with a fresh budget.
+
+    With --now refused, as by `attempt`, where the task wants labels or a host that are not here.
+    """
 
     def act(ledger: Ledger, me: Actor, whole_id: str) -> Task:
         return ledger.retry(whole_id, actor=me, reason=reason, more_attempts=more_attempts)
 
-    return _requeued(frame, task, act, now=now)
+    return _requeued(frame, task, act, _Here(**here), f"retry --reason {quote(reason)} --now")
 
 
 @command(
@@ -65,16 +86,19 @@ def retry(frame: Frame, task: str, reason: str, more_attempts: int, *, now: bool
     "truegreen unblock tsk_0c3k9",
     "truegreen unblock tsk_0c3k9 --mode assisted --now    somebody will answer this time",
 )
-@task_argument
+@task_in(TaskStatus.BLOCKED)
 @click.option(
     "--mode", type=Word(Mode), metavar="M", help="interactive, assisted or autonomous from now on."
 )
 @why
 @_requeueing
 def unblock(
-    frame: Frame, task: str, mode: Mode | None, reason: str, more_attempts: int, *, now: bool
+    frame: Frame, task: str, mode: Mode | None, reason: str, more_attempts: int, **here: Any
 ) -> int:
-    """Queue a blocked TASK again, in another mode if asked. It pays an attempt."""
+    """Queue a blocked TASK again, in another mode if asked. It pays an attempt.
+
+    With --now refused, as by `attempt`, where the task wants labels or a host that are not here.
+    """
     words = reason or (f"mode {mode}" if mode else "what was in the way is gone")
 
     def act(ledger: Ledger, me: Actor, whole_id: str) -> Task:
@@ -82,23 +106,28 @@ def unblock(
             whole_id, actor=me, reason=words, mode=mode, more_attempts=more_attempts
         )
 
-    return _requeued(frame, task, act, now=now)
+    again = f"unblock --mode {mode} --now" if mode else "unblock --now"
+    return _requeued(frame, task, act, _Here(**here), again)
 
 
 def _requeued(
-    frame: Frame, task: str, act: Callable[[Ledger, Actor, str], Task], *, now: bool
+    frame: Frame, task: str, act: Callable[[Ledger, Actor, str], Task], here: _Here, again: str
 ) -> int:
+    if (here.labels or here.anyway) and not here.now:
+        raise click.UsageError("--labels and --anyway say where it is carried out: give --now too.")
     config = frame.load()
     with frame.acting() as (ledger, me):
         task_id = ledger.find("tsk", task)
-        if now:
-            ledger.check_thawed()
-        act(ledger, me, task_id)
-        if now:
-            from truegreen.faces.cli.run import carry_out  # noqa: PLC0415 - loads the supervisor
+        if not here.now:
+            act(ledger, me, task_id)
+            return tell_now(frame, ledger, task_id, _budget)
+        from truegreen.faces.cli.run import carry_out, check_offer  # noqa: PLC0415 - loads slowly
 
-            return carry_out(frame, config, ledger, task_id)
-        return tell_now(frame, ledger, task_id, _budget)
+        ledger.check_thawed()
+        if not here.anyway:  # before anything has changed: it stays as it was
+            check_offer(ledger, task_id, here.labels, again)
+        act(ledger, me, task_id)
+        return carry_out(frame, config, ledger, task_id)
 
 
 def _budget(task: Task) -> str:
@@ -106,7 +135,7 @@ def _budget(task: Task) -> str:
 
 
 @command("cancel", "truegreen cancel tsk_0c3k9 --reason 'not needed any more'")
-@task_argument
+@task_in(*(status for status, move in TARGETS if move is Move.CANCEL))
 @why
 def cancel(frame: Frame, task: str, reason: str) -> int:
     """Call a TASK off; a live run is ended. It can be reopened with retry."""
@@ -165,7 +194,7 @@ def _draw(paper: Paper, dossier: Dossier, words: str) -> None:
     "truegreen stop tsk_0c3k9                       end its run; the task can be reopened",
     "truegreen stop tsk_0c3k9 --force --reason …    for ever: the task is sealed",
 )
-@task_argument
+@task_in(TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
 @click.option(
     "--force", is_flag=True, help="Terminate instead: at once, from any status, for ever."
 )

@@ -30,6 +30,7 @@ class Root(Family):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"truegreen.faces.cli.{COMMANDS[cmd_name][0]}")
+        gc.freeze()  # what is loaded stays: to look through it for garbage would take 6 ms
         gc.enable()
         found: dict[str, click.Command] = module.COMMANDS
         return found[cmd_name]
@@ -86,7 +87,9 @@ def run(words: list[str]) -> int:
     if completing:
         from click.shell_completion import shell_complete  # noqa: PLC0415 - only at the Tab key
 
-        return shell_complete(make_root(), {}, name, f"_{name.upper()}_COMPLETE", completing)
+        return shell_complete(
+            make_root(), {"obj": Frame(words)}, name, f"_{name.upper()}_COMPLETE", completing
+        )
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a glyph that the locale lacks is no reason to stop
             stream.reconfigure(errors="replace")

@@ -4,44 +4,40 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from truegreen.app import held_of, operator, place_of
+from truegreen.app import operator, place_of, workplace_of
 from truegreen.config import Config
 from truegreen.contract import (
     Before,
     Contract,
-    Evaluator,
-    Gate,
-    GateKind,
     Isolation,
-    make_contract,
+    read_contract,
 )
-from truegreen.contract.reading import at
-from truegreen.errors import InvalidInput
-from truegreen.faces.cli.frame import F, Frame, Word, command, nearest
+from truegreen.errors import InvalidInput, Refused
+from truegreen.faces.cli.frame import F, Frame, Word, command, offered, offering_here
 from truegreen.faces.cli.outcome import tell
 from truegreen.faces.cli.progress import shown
 from truegreen.faces.cli.signals import interruptible
-from truegreen.faces.documents import brief_document
-from truegreen.model import Mode
+from truegreen.faces.documents import whole
+from truegreen.faces.ordering import contract_of, ordered
+from truegreen.model import Mode, TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor import Supervisor
 from truegreen.supervisor.admission import check_gateway
-from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.holder import holder_name, node
+from truegreen.supervisor.outpost import source_of
 from truegreen.work.agents import adapter_of
-from truegreen.work.gates.held_cases import frozen
-from truegreen.work.gates.junit import report_fault
-from truegreen.work.gates.python_tests.words import refusal
-from truegreen.work.gates.spoken import gates_of
-from truegreen.work.jail import choose, find_program
-from truegreen.work.judges.spoken import judges_of
+from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
-from truegreen.work.workspace import Globs, top_of
+from truegreen.work.workspace import top_of
+from truegreen.work.workspace.dotgit import remotes_of, repository_of
 
+ENGINE_ENDED = "the engine ended the job"
 _CONTRACT_OPTIONS = [
     click.option(
         "--gate",
@@ -49,6 +45,7 @@ _CONTRACT_OPTIONS = [
         multiple=True,
         metavar="CMD",
         help="A check that decides: a command, or the name of a [gates] table. Several times.",
+        shell_complete=offered("[gates]"),
     ),
     click.option(
         "--protect",
@@ -68,9 +65,22 @@ _CONTRACT_OPTIONS = [
         multiple=True,
         metavar="NAME",
         help="A judge that has to agree: an [evaluators] table, or a command. Several times.",
+        shell_complete=offered("[evaluators]"),
     ),
-    click.option("--task", "template", default="", metavar="NAME", help="A [tasks] template."),
-    click.option("--agent", metavar="NAME", help="An [agents] table of truegreen.toml."),
+    click.option(
+        "--task",
+        "template",
+        default="",
+        metavar="NAME",
+        help="A [tasks] template.",
+        shell_complete=offered("[tasks]"),
+    ),
+    click.option(
+        "--agent",
+        metavar="NAME",
+        help="An [agents] table of truegreen.toml.",
+        shell_complete=offered("[agents]"),
+    ),
     click.option("--title", metavar="T", help="What lists call it."),
     click.option("--goal", metavar="T", help="What is to be achieved; fills {goal}."),
     click.option("--done-when", metavar="T", help="When it is achieved, for evaluators to judge."),
@@ -99,6 +109,13 @@ _CONTRACT_OPTIONS = [
         type=Word(Isolation),
         metavar="L",
         help="auto, jail, reaper or none; refused where it is not to be had.",
+    ),
+    click.option(
+        "--wait-for",
+        multiple=True,
+        metavar="KIND:WHAT",
+        help="Starts after message:TOPIC, message:TASK, human:QUESTION, file:PATH, task:TASK"
+        " or time:WHEN. Several times.",
     ),
     click.option("--cwd", metavar="DIR", help="Where the agent works; default: here."),
     click.option(
@@ -140,10 +157,11 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     config = frame.load()
     contract = contract_of(config, options)
     choose(contract.isolation)
+    workplace_of(config)
     check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
-    with frame.ledger() as ledger:
+    with frame.ledger(makes=True) as ledger:
         ledger.check_thawed()
-        task = ledger.open(contract, actor=operator(), holder=holder_name())
+        task = ordered(ledger, config, contract, actor=operator(), holder=holder_name())
         if no_wait:
             return in_background(frame, config, ledger, task.id)
         return carry_out(frame, config, ledger, task.id)
@@ -153,203 +171,105 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     "add",
     'truegreen add --gate "pytest -q" --title "fix the parser" -- claude -p "fix the parser"',
     "truegreen add --task fix-parser --priority 5",
+    "truegreen add --task deploy --wait-for message:built --wait-for 'human:deploy it?'",
 )
 @click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="Higher goes first.")
 @click.option(
-    "--depends-on", multiple=True, metavar="TASK", help="Waits until this one has succeeded."
+    "--depends-on",
+    multiple=True,
+    metavar="TASK",
+    help="Waits until this one has succeeded.",
+    shell_complete=offered("tasks"),
 )
+@click.option("--label", "labels", multiple=True, metavar="L", help="Only a worker that has it.")
+@click.option("--worktree", is_flag=True, help="In a fresh checkout of HEAD, wherever it runs.")
+@click.option("--here", is_flag=True, help="On this host alone, in the folder as it is.")
 @_contract_options
-def add(frame: Frame, **options: Any) -> int:
+def add(frame: Frame, *, worktree: bool, here: bool, **options: Any) -> int:
     """Create a queued task for a server or worker; `truegreen attempt` carries it out here."""
     config = frame.load()
-    with frame.ledger() as ledger:
+    with frame.ledger(makes=True) as ledger:
         needed = [ledger.find("tsk", task) for task in options.pop("depends_on")]
         contract = contract_of(config, {**options, "depends_on": needed})
-        task = ledger.open(contract, actor=operator())
-        frame.give(brief_document(task), lambda paper: paper.say(task.id))
+        contract = reachable(contract, config, ledger, worktree=worktree, here=here)
+        task = ordered(ledger, config, contract, actor=operator())
+        document = whole(ledger, ledger.dossier(task.id))
+        frame.give(document, lambda paper: paper.say(task.id))
     return 0
 
 
-@command("attempt", "truegreen attempt tsk_0c      carry out a queued task here and now")
-@click.argument("task")
-def attempt(frame: Frame, task: str) -> int:
-    """Take a queued task to a verdict, here and now. Exit status as `run`."""
+def reachable(
+    contract: Contract, config: Config, ledger: Ledger, *, worktree: bool, here: bool
+) -> Contract:
+    """The contract so that whoever takes the task can have its work tree; or this host alone."""
+    if here and worktree:
+        raise InvalidInput("--here and --worktree don't go together: leave one out")
+    if here or not (worktree or ledger.is_shared):
+        return replace(contract, host=node()) if here else contract
+    repository = repository_of(top_of(contract.cwd))
+    if not worktree and (repository is None or not remotes_of(repository)):
+        return replace(contract, host=node())  # nobody else could have this folder
+    return replace(contract, source=source_of(place_of(config), contract.cwd, apart=worktree))
+
+
+@command(
+    "attempt",
+    "truegreen attempt tsk_0c                 carry out a queued task here and now",
+    "truegreen attempt tsk_0c --labels gpu    this machine has what the task wants",
+)
+@click.argument("task", shell_complete=offered("tasks", statuses=(TaskStatus.QUEUED,)))
+@offering_here
+@click.option(
+    "--job", default="", metavar="JOB", help="The order of an engine; refused if it was taken."
+)
+def attempt(frame: Frame, task: str, labels: str, job: str, *, anyway: bool) -> int:
+    """Take a queued task to a verdict, here and now. Exit status as `run`.
+
+    Refused where the task wants labels or a host that this machine is not said to have.
+    """
     config = frame.load()
     with frame.ledger() as ledger:
-        return carry_out(frame, config, ledger, ledger.find("tsk", task))
+        task_id = ledger.find("tsk", task)
+        # Who gave the order to an engine has looked already; what is not queued is refused below.
+        if not (anyway or job) and ledger.task(task_id).status is TaskStatus.QUEUED:
+            check_offer(ledger, task_id, labels, "attempt")
+        return carry_out(frame, config, ledger, task_id, job)
 
 
-def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
+def check_offer(ledger: Ledger, task_id: str, labels: str, verb: str) -> None:
+    """Refuse a task that wants labels, or a host, that are not here."""
+    wants = read_contract(ledger.dossier(task_id).contract)
+    if wants.host not in ("", node()):
+        words = f"{task_id} can only run on host {wants.host}, and this is {node()}"
+        raise Refused(words, allowed=(f"truegreen {verb} {task_id}, on {wants.host}",))
+    missing = ",".join(sorted(set(wants.labels) - set(labels.split(","))))
+    if missing:
+        words = f"{task_id} wants labels that this machine does not offer: {missing}"
+        step = f"truegreen {verb} {task_id} --labels {','.join(wants.labels)}, if it has them"
+        raise Refused(words, allowed=(step,))
+
+
+def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str, job: str = "") -> int:
     """Supervise a task to its end and say both axes."""
     with shown(frame) as watch:
-        supervisor = Supervisor(ledger, place_of(config), watch)
-        with interruptible(supervisor.stop):
-            supervisor.carry(task_id)
+        supervisor = Supervisor(ledger, workplace_of(config), watch)
+        # An engine that ends a job calls nothing off: the task goes back into the queue.
+        with interruptible(partial(supervisor.stop, word=ENGINE_ENDED) if job else supervisor.stop):
+            supervisor.carry(task_id, job=job, patient=not job)
     return tell(frame, ledger, task_id, interrupted=supervisor.stopped)
 
 
 def in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
     """Have a task carried out by a process of its own; says its id."""
-    words = [sys.executable, "-m", "truegreen", "attempt", task_id, "--json"]
+    words = [sys.executable, "-m", "truegreen", "attempt", task_id, "--anyway", "--json"]
     words += ["--store", config.store]
     folder = os.path.join(config.state_dir, "runs")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     log = os.path.join(folder, f"{task_id}.log")
     spawn_detached(words, env=dict(os.environ), cwd=os.getcwd(), log=log)
-    task = ledger.task(task_id)
-    frame.give(brief_document(task), lambda paper: paper.say(task_id))
+    document = whole(ledger, ledger.dossier(task_id))
+    frame.give(document, lambda paper: paper.say(task_id))
     return 0
-
-
-# --- from options to a contract
-
-
-def contract_of(config: Config, options: dict[str, Any]) -> Contract:
-    """The frozen terms that the options, the template and the file add up to."""
-    said = {key: value for key, value in options.items() if value not in (None, (), "")}
-    file = config.contents
-    named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
-    spoken = [gate for gate in options["gates"] if gate not in file.gates]
-    protect, before = said.pop("protect", ()), said.pop("before", None)
-    Globs(protect)  # refuses what could never protect anything
-    template = said.pop("template", "")
-    words = said.pop("words", ())
-    if words:
-        said["command"] = list(words)
-    if named:
-        said["gates"] = named
-    if "cap" in said:
-        said["caps"] = _pairs(said.pop("cap"))
-    if "rescue" in said:
-        said["rescue"] = [] if said["rescue"] == "none" else said["rescue"].split(",")
-    if "priority" in options and options["priority"] is not None:
-        said["priority"] = options["priority"]
-    heard = [judge for judge in said.pop("evaluators", ()) if judge not in file.evaluators]
-    known = [judge for judge in options["evaluators"] if judge in file.evaluators]
-    if known:
-        said["evaluators"] = known
-    said["cwd"] = _folder(said.get("cwd") or _template_cwd(config, template))
-    more_env = said.pop("pass_env", ())
-    if "depends_on" in said:
-        said["depends_on"] = list(said["depends_on"])
-    if not words and not template and not said.get("agent") and not file.defaults.agent:
-        raise click.UsageError(_NOTHING)
-    gates = gates_of(spoken)
-    contract = make_contract(
-        file,
-        template,
-        extra_gates=gates,
-        extra_judges=_spoken_judges(heard, [*file.gates, *(gate.name for gate in gates)], config),
-        protect=protect,
-        before=before,
-        **said,
-    )
-    if not contract.command:
-        raise click.UsageError(_NOTHING)
-    _check_program(contract.command, config)
-    adapter_of(contract.adapter, contract.command)
-    _check_gates(contract, config)
-    contract = _settled(contract, settings_folder(config))
-    gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
-    return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
-
-
-def _check_program(command: tuple[str, ...], config: Config) -> None:
-    """A lone word that is no program, but the name of a template, was meant as one."""
-    meant = len(command) == 1 and command[0] in config.contents.tasks
-    if meant and find_program(command[0], os.environ.get("PATH", "")) is None:
-        name = command[0]
-        message = (
-            f"{name!r} is a task of truegreen.toml, not a program: truegreen run --task {name}"
-        )
-        raise InvalidInput(message)
-
-
-def _spoken_judges(texts: list[str], taken: list[str], config: Config) -> tuple[Evaluator, ...]:
-    """Judges that are commands; a lone word that is no program was meant as a name."""
-    known = list(config.contents.evaluators)
-    for text in texts:
-        lone = " " not in text.strip() and "/" not in text
-        if lone and find_program(text, os.environ.get("PATH", "")) is None:
-            near = nearest(text, known)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise InvalidInput(f"no evaluator {text!r}{hint}", allowed=tuple(known))
-    return judges_of(texts, taken)
-
-
-def _settled(contract: Contract, here: str) -> Contract:
-    """The contract with the place that its judges' own files are looked for in."""
-    judges = tuple(judge if judge.at else replace(judge, at=here) for judge in contract.evaluators)
-    reviewer = contract.qa.evaluator
-    if reviewer and not reviewer.at:
-        qa = replace(contract.qa, evaluator=replace(reviewer, at=here))
-        return replace(contract, evaluators=judges, qa=qa)
-    return replace(contract, evaluators=judges)
-
-
-def settings_folder(config: Config) -> str:
-    """Where truegreen.toml lies; here, where there is none."""
-    return os.path.dirname(os.path.abspath(config.file)) if config.file else os.getcwd()
-
-
-_NOTHING = "There is nothing to run: give a command after --, or --agent or --task NAME."
-
-
-def _check_gates(contract: Contract, config: Config) -> None:
-    """What no gate can become is said before an agent costs anything."""
-    known = config.contents.gates
-    for gate in contract.gates:
-        if gate.kind is GateKind.JUNIT and (fault := report_fault(gate.report)):
-            raise at(f"gates.{gate.name}", InvalidInput(fault, path="report"))
-        if gate.kind is GateKind.PYTEST and (fault := refusal(gate.args)):
-            raise at(f"gates.{gate.name}", InvalidInput(fault, path="args"))
-        alone = gate.name not in known and len(gate.command) == 1
-        if alone and find_program(gate.command[0], os.environ.get("PATH", "")) is None:
-            near = nearest(gate.command[0], list(known))
-            if near:
-                message = f"no gate {gate.command[0]!r}; did you mean {' or '.join(near)}?"
-                raise InvalidInput(message, allowed=tuple(known))
-
-
-def keep_cases(gate: Gate, cwd: str, config: Config) -> Gate:
-    """A gate with its held-out cases read and kept: what they say later does not count."""
-    if gate.kind is not GateKind.HELD_OUT:
-        return gate
-    try:
-        return frozen(gate, here=settings_folder(config), top=top_of(cwd), kept=held_of(config))
-    except InvalidInput as error:
-        raise at(f"gates.{gate.name}", error) from None
-
-
-def _template_cwd(config: Config, template: str) -> str:
-    known = config.contents.tasks.get(template)
-    return known.cwd if known and known.cwd else "."
-
-
-def _folder(name: str) -> str:
-    folder = os.path.abspath(name)
-    if not os.path.isdir(folder):
-        problem = "is not a folder" if os.path.lexists(folder) else "does not exist"
-        raise InvalidInput(f"--cwd: {folder} {problem}", path="cwd")
-    return folder
-
-
-def _pairs(text: str) -> dict[str, Any]:
-    """`turns=40,time=1h` as a table."""
-    pairs: dict[str, Any] = {}
-    for part in text.split(","):
-        name, mark, value = part.strip().partition("=")
-        if not mark or not value:
-            raise InvalidInput(f"--cap: expected NAME=VALUE such as time=1h, not {part!r}")
-        pairs[name] = _number(value) if name in ("turns", "tokens", "cost_usd") else value
-    return pairs
-
-
-def _number(text: str) -> int | float | str:
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        return text  # the contract says what it expected instead
 
 
 for _made in (run, add):

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from truegreen.contract import checked
-from truegreen.faces.cli.frame import Frame, Word, command
+from truegreen.faces.choosing import ago, done_by
+from truegreen.faces.cli.frame import Frame, Word, command, offered
 from truegreen.faces.documents import page_document, task_document
+from truegreen.faces.waits import add_waits
 from truegreen.model import Cell, ExitReason, TaskStatus
 from truegreen.record.ledger import Filter
 from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE, Verdicted
@@ -41,13 +43,23 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 @click.option("--exit-reason", type=Word(ExitReason), metavar="R", help="Only this exit reason.")
 @click.option("--role", callback=_words, metavar="ROLE", help="Only tasks of this role.")
 @click.option(
-    "--agent", callback=_words, metavar="AGENT", help="Only what this agent worked at last (an id)."
+    "--agent",
+    callback=_words,
+    metavar="AGENT",
+    help="Only what it did: an agent's id, or name.",
+    shell_complete=offered("agent_names", "agents"),
 )
 @click.option(
     "--search",
     callback=_words,
     metavar="TEXT",
     help="Only tasks with these words in title or goal.",
+)
+@click.option(
+    "--since",
+    callback=_words,
+    metavar="TIME",
+    help="Only tasks that ended, or were created, in the last 12h, 7d…",
 )
 @click.option(
     "--limit",
@@ -69,32 +81,53 @@ def list_tasks(
     role: str | None,
     agent: str | None,
     search: str | None,
+    since: str | None,
     limit: int,
     after: str | None,
 ) -> None:
     """List tasks: run and task status in two columns, silent failures first, then the newest."""
     with frame.ledger() as ledger:
-        whole = ledger.find("agt", agent) if agent else None
-        where = Filter(statuses, cell, exit_reason, role, whole, search)
+        where = Filter(statuses, cell, exit_reason, role, search=search)
+        where = where._replace(since=ago(since, "--since") if since else None)
+        where = done_by(ledger, agent, where) if agent else where
         page = ledger.page(where, limit=limit, after=after)
         verdicts = ledger.verdicts(page.tasks)
         counts, freeze = ledger.counts(), ledger.frozen()
-        needs = ledger.needs(page.tasks)
+        (needs, holds), live = ledger.waits(page.tasks), ledger.live(page.tasks)
+        over = ledger.called_off(page.tasks)
     if frame.json:
         frozen = _frozen(freeze)[0] if freeze else None
-        document = page_document(page, verdicts, counts)
-        for task, each in zip(page.tasks, document["tasks"], strict=True):
-            each["waits_for"] = [need._asdict() for need in needs.get(task.key, ())]
+        document = page_document(page, verdicts, counts, live)
+        add_waits(document, page, (needs, holds))
         frame.give({**document, "frozen": frozen})
         return
-    from truegreen.faces.axes import waiting_words  # noqa: PLC0415 - as below
+    from truegreen.config import redacted_url  # noqa: PLC0415 - as below
+    from truegreen.faces.axes import called_off_words, waiting_words  # noqa: PLC0415 - as below
     from truegreen.faces.cli.pages import draw_page  # noqa: PLC0415 - JSON needs no drawing
+    from truegreen.faces.cli.queue import BRIEFLY  # noqa: PLC0415 - as below
 
     paper = frame.paper()
     if freeze:
         paper.say(_frozen(freeze)[1])
-    waiting = {key: Verdicted(None, waiting_words(each)) for key, each in needs.items()}
-    draw_page(paper, page, verdicts | waiting, counts, _again(frame, where, limit))
+    words = {key: BRIEFLY[hold] for key, hold in holds.items()}
+    words |= {key: waiting_words(each) for key, each in needs.items()}
+    waiting = {key: _held(each, verdicts.get(key)) for key, each in words.items()}
+    for task in page.tasks:
+        if task.key in over:
+            known = verdicts.get(task.key, Verdicted(None, ""))
+            said = called_off_words(task, over[task.key], known.reason)
+            waiting[task.key] = known._replace(level=None, reason=said)
+    draw_page(paper, page, verdicts | waiting, counts, _again(frame, where, since, limit))
+    if not any(count.tasks for count in counts):
+        store = redacted_url((frame.settings or frame.load()).store)  # it may be the wrong one
+        paper.say(f"nothing has been recorded yet in {store}")
+
+
+def _held(words: str, verdicted: Verdicted | None) -> Verdicted:
+    """What holds a task back, and what became of it before."""
+    known = verdicted or Verdicted(None, "")
+    said = f"{words} · {known.reason}" if known.reason else words
+    return known._replace(level=None, reason=said)
 
 
 def _frozen(freeze: Freeze) -> tuple[dict[str, Any] | None, str]:
@@ -107,7 +140,7 @@ def _frozen(freeze: Freeze) -> tuple[dict[str, Any] | None, str]:
     return freeze_document(freeze), freeze_words(freeze)
 
 
-def _again(frame: Frame, where: Filter, limit: int) -> str:
+def _again(frame: Frame, where: Filter, since: str | None, limit: int) -> str:
     """The command that lists the same, without its cursor."""
     import shlex  # noqa: PLC0415 - only people are told how to go on
 
@@ -116,9 +149,11 @@ def _again(frame: Frame, where: Filter, limit: int) -> str:
         words += [name, value] if value else []
     for status in where.statuses:
         words += ["--status", status]
-    for name in ("cell", "exit_reason", "role", "agent", "search"):
+    for name in ("cell", "exit_reason", "role", "agent", "called", "search"):
         value = getattr(where, name)
-        words += [f"--{name.replace('_', '-')}", value] if value else []
+        option = "agent" if name == "called" else name.replace("_", "-")
+        words += [f"--{option}", value] if value else []
+    words += ["--since", since] if since else []
     words += ["--limit", str(limit)] if limit != PAGE else []
     return shlex.join(words)
 
@@ -128,14 +163,16 @@ def _again(frame: Frame, where: Filter, limit: int) -> str:
     "truegreen show tsk_0c3k9           any unique beginning of an id",
     "truegreen show tsk_0c3k9 --json    the document that HTTP gives too",
 )
-@click.argument("task")
+@click.argument("task", shell_complete=offered("tasks"))
 def show(frame: Frame, task: str) -> None:
     """Show everything about one TASK: both axes, claim against evidence, findings, runs, budget."""
     with frame.ledger() as ledger:
         dossier = ledger.dossier(ledger.find("tsk", task))
         after = max(0, dossier.task.revision - SHOWN_EVENTS)
         events = ledger.events(dossier.task.id, after=after)
-    document = task_document(dossier, events)
+        live = ledger.live([dossier.task]).get(dossier.task.key)
+        silences = ledger.silences(dossier.task.id)
+    document = task_document(dossier, events, live, silences)
     if frame.json:
         frame.give(document)
         return

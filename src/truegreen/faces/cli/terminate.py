@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from truegreen.faces.cli.faults import USAGE as REFUSED
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK
 from truegreen.faces.cli.paper import Ink, Paper
 from truegreen.faces.cli.recovery import because, why
@@ -107,6 +107,7 @@ def _caller(frame: Frame) -> Iterator[tuple[Caller, Ledger]]:
     from truegreen.app import check_outside, ledger_of, operator  # noqa: PLC0415 - help needs none
 
     me, config = operator(), frame.load()
+    frame.check_there(config)
     ledger = ledger_of(config)
     try:
         check_outside(ledger)
@@ -123,7 +124,9 @@ def _caller(frame: Frame) -> Iterator[tuple[Caller, Ledger]]:
     "truegreen terminate tsk_0c3k9 --dry-run                 what that would end and kill",
     "truegreen terminate --all --yes --freeze                everything, and nothing starts again",
 )
-@click.argument("whom", metavar="TASK|AGENT", required=False)
+@click.argument(
+    "whom", metavar="TASK|AGENT", required=False, shell_complete=offered("tasks", "agents")
+)
 @click.option("--all", "everything", is_flag=True, help="The kill switch: all tasks, all agents.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended and killed.")
 @click.option("--yes", is_flag=True, help="With --all: do not ask.")

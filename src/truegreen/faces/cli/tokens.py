@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import click
 
 from truegreen.contract import checked, parse_duration
 from truegreen.errors import InvalidInput, Unavailable
-from truegreen.faces.cli.frame import Frame, command, family
+from truegreen.faces.cli.frame import Frame, command, family, offered
 from truegreen.faces.cli.output import flush, write_text
 from truegreen.faces.cli.paper import Column, Paper, Row
 from truegreen.faces.documents import token_document
@@ -47,16 +48,18 @@ def _ttl(_ctx: click.Context, _param: click.Parameter, value: str | None) -> flo
 @click.option(
     "--role", required=True, callback=_role, metavar="|".join(ROLES), help="What it may do."
 )
-@click.option("--name", required=True, metavar="NAME", help="Who it is for; shown in the history.")
+@click.option("--name", metavar="NAME", help="Who it is for; shown in the history.")
 @click.option("--ttl", callback=_ttl, metavar="TIME", help="It expires after 12h, 30d, …")
 @click.option(
     "--out", metavar="FILE", help="Write the secret into a new file for you alone (mode 0600)."
 )
-def create(frame: Frame, role: Role, name: str, ttl: float | None, out: str | None) -> None:
+def create(frame: Frame, role: Role, name: str | None, ttl: float | None, out: str | None) -> None:
     """Create a token. Its secret is printed once, alone on stdout, or written to a file."""
+    if name is None:
+        name = f"{role}-{secrets.token_hex(3)}"  # two of one name can't live together
     if not name.strip():
         raise InvalidInput("--name: is empty; say who the token is for")
-    with _secret_file(out) as keep, frame.acting() as (ledger, me):
+    with _secret_file(out) as keep, frame.acting(makes=True) as (ledger, me):
         token, secret = ledger.mint_token(role, name, actor=me, seconds=ttl)
         document = {"token": token_document(token, _now())}
         try:
@@ -122,7 +125,7 @@ def list_tokens(frame: Frame) -> None:
 
 
 @command("revoke", "truegreen token revoke tok_0c3k9")
-@click.argument("token")
+@click.argument("token", shell_complete=offered("tokens"))
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who read the history.")
 def revoke(frame: Frame, token: str, reason: str) -> None:
     """Revoke a TOKEN by its id: it opens nothing from now on. Doing it again changes nothing."""

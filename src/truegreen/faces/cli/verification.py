@@ -13,7 +13,7 @@ from truegreen.config import Config
 from truegreen.contract import Contract, Gate, make_contract
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, nearest
+from truegreen.faces.cli.frame import Frame, command, nearest, offered
 from truegreen.faces.cli.outcome import (
     FAILED,
     INFRASTRUCTURE,
@@ -23,12 +23,12 @@ from truegreen.faces.cli.outcome import (
     draw_unproven,
     exit_status,
     tell,
-    whole,
 )
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row
 from truegreen.faces.cli.progress import shown, tail
-from truegreen.faces.cli.run import keep_cases
-from truegreen.faces.documents import check_document
+from truegreen.faces.cli.trusting import trusted_settings
+from truegreen.faces.documents import check_document, whole
+from truegreen.faces.ordering import is_nothing, keep_cases, no_gate
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
 from truegreen.record.ledger import Ledger
@@ -49,7 +49,7 @@ _ANSWERS = {
     "verify",
     "truegreen verify tsk_0c       run its gates again on what its latest run left",
 )
-@click.argument("task")
+@click.argument("task", shell_complete=offered("tasks"))
 def verify(frame: Frame, task: str) -> int:
     """Check again what a task left. An undecided task is decided by it; others keep their status.
 
@@ -94,7 +94,13 @@ def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
     "truegreen gate tests --tree run_1m7h59fcdw3sj1kftc     on what a run left, or a commit",
     "truegreen gate test tests --good main      prove that it can go red, and green on main",
 )
-@click.argument("words", nargs=-1, required=True, metavar="[test] NAME")
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="[test] NAME",
+    shell_complete=offered("[gates]"),
+)
 @click.option(
     "--tree", default="", metavar="REF", help="A run or a task (whole id), a commit or a branch."
 )
@@ -117,7 +123,7 @@ def gate(frame: Frame, *, words: tuple[str, ...], tree: str, good: str, bad: str
         )
     if tree if testing else good or bad:
         raise InvalidInput("--good and --bad go with `gate test`, --tree without it")
-    config = frame.load()
+    config = trusted_settings(frame)
     place = place_of(config)
     contract = _contract(config, cwd, _gate(config, name))
     if testing:
@@ -139,11 +145,10 @@ def _gate(config: Config, name: str) -> Gate:
     known = config.contents.gates
     if name in known:
         return known[name]
-    near = nearest(name, list(known))
-    if near and " " not in name:
-        message = f"no gate {name!r} in {config.file}; did you mean {' or '.join(near)}?"
-        raise InvalidInput(message, allowed=tuple(known))
-    return gate_of(name)
+    spoken = gate_of(name)
+    if is_nothing(spoken) or (" " not in name and nearest(name, list(known))):
+        raise no_gate(name, known)
+    return spoken
 
 
 def _tell_proof(frame: Frame, proof: Proof) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import click
 
 from truegreen.contract import parse_duration
 from truegreen.faces.axes import run_words, task_look
 from truegreen.faces.clean import clean
-from truegreen.faces.cli.frame import Frame, command
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.lookout import Lookout
 from truegreen.faces.cli.outcome import (
     DEFERRED,
@@ -18,14 +17,16 @@ from truegreen.faces.cli.outcome import (
     PERSON,
     draw,
     exit_status,
-    whole,
     worst,
 )
 from truegreen.faces.cli.paper import Ink, Paper
+from truegreen.faces.documents import whole
+from truegreen.faces.fleet import NOBODY, is_unattended
 from truegreen.model import Cell, ExitDetail, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.lifecycle import SETTLED
 from truegreen.record.rows import Task
+from truegreen.tuples import NamedTuple
 
 _OVER = SETTLED | {TaskStatus.NEEDS_REVIEW, TaskStatus.AWAITING_APPROVAL}
 """Nothing more happens here, or not before a person has done something."""
@@ -53,7 +54,9 @@ def _patience(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     "truegreen wait tsk_0c3k9 tsk_0c3ka        the worst of them",
     "truegreen wait tsk_0c3k9 --timeout 10m    exit status 75 if it is not settled by then",
 )
-@click.argument("tasks", nargs=-1, required=True, metavar="TASK...")
+@click.argument(
+    "tasks", nargs=-1, required=True, metavar="TASK...", shell_complete=offered("tasks")
+)
 @click.option(
     "--timeout", callback=_patience, metavar="TIME", help="Wait at most 90s, 10m, …; 0 only looks."
 )
@@ -121,8 +124,10 @@ class Watched:
         return all(review.status in _OVER for review in self._ledger.reviews_of(task.id))
 
     def _is_hopeless(self, dossier: Dossier, seen: set[str]) -> bool:
-        """Whether it waits, by however many others, for one that can't succeed any more."""
+        """Whether it waits, by however many others, for a person or who can't succeed any more."""
         seen.add(dossier.task.id)
+        if dossier.task.status is TaskStatus.QUEUED and dossier.question:
+            return True
         known = [need.task for need in dossier.needs if need.status is TaskStatus.QUEUED]
         return any(need.is_lost for need in dossier.needs) or any(
             self._is_hopeless(self._ledger.dossier(task), seen)
@@ -138,6 +143,8 @@ class Watched:
         run = dossier.runs[-1] if dossier.runs else None
         words = f"{dossier.task.id}  {look.glyph} {look.word}  {run_words(run)}"
         click.echo(clean(words), err=True)
+        if is_unattended(self._ledger, dossier.task.id):
+            click.echo(f"  {NOBODY}; here: truegreen attempt {dossier.task.id}", err=True)
 
 
 class _Seen(NamedTuple):

@@ -6,10 +6,10 @@ A literal table. The agents' side is in `player`; nothing here starts a process 
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
 
 from truegreen.contract import Before, Gate, GateKind
 from truegreen.model import Cell, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.tuples import NamedTuple
 
 
 class Expected(NamedTuple):

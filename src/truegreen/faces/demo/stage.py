@@ -12,21 +12,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import path as paths
-from typing import NamedTuple
 
 import msgspec
 
-from truegreen.app import ledger_of, operator, place_of
+from truegreen.app import ledger_of, place_of
 from truegreen.config import Config
 from truegreen.contract import Budget, Caps, ConfigFile, Contract, parse_duration
 from truegreen.errors import InvalidInput
+from truegreen.faces.demo.nights import Night
 from truegreen.faces.demo.scenes import Expected, Scene
 from truegreen.faces.documents import claim_of
-from truegreen.model import Light, Move, TaskStatus
+from truegreen.facts import Actor
+from truegreen.model import Light, Move, Role, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.supervisor import Supervisor, Watch
+from truegreen.tuples import NamedTuple
 
 PLAYER = paths.join(paths.dirname(paths.abspath(__file__)), "player.py")
+PLAYWRIGHT = Actor(Role.SYSTEM, "demo")
+"""Who opens what is only played."""
 _CONTRADICTED = "contradicted"
 _REPOSITORY = {
     ".git/HEAD": "ref: refs/heads/main\n",
@@ -72,6 +76,11 @@ class Played(NamedTuple):
         """What was expected and what came, where they differ."""
         pairs = zip(Expected._fields, self.scene.expected, self.got, strict=True)
         return {name: (wanted, came) for name, wanted, came in pairs if wanted != came}
+
+    @property
+    def title(self) -> str:
+        """What its task is called."""
+        return self.dossier.task.title
 
     @property
     def exit_code(self) -> int | None:
@@ -122,7 +131,9 @@ class Stage:
         os.makedirs(state, mode=0o700)
         self.folder = folder
         self.file = paths.join(state, "truegreen.db")
-        self._config = Config(
+        self._back = 0
+        """By how many microseconds the clock of the store is behind."""
+        self.config = Config(
             store=f"sqlite://{self.file}",
             state_dir=state,
             file=None,
@@ -133,23 +144,34 @@ class Stage:
     @contextmanager
     def ledger(self) -> Iterator[Ledger]:
         """The ledger of the demo's own store."""
-        ledger = ledger_of(self._config)
+        ledger = ledger_of(self.config, self._clock)
         try:
             yield ledger
         finally:
             ledger.close()
 
+    def _clock(self) -> int:
+        return time.time_ns() // 1000 - self._back
+
     def supervisor(self, ledger: Ledger, watch: Watch) -> Supervisor:
         """The supervisor that any task has."""
-        return Supervisor(ledger, place_of(self._config), watch)
+        return Supervisor(ledger, place_of(self.config), watch)
 
-    def play(self, scene: Scene, ledger: Ledger, supervisor: Supervisor) -> Played:
+    def play(
+        self, scene: Scene, ledger: Ledger, supervisor: Supervisor, night: Night | None = None
+    ) -> Played:
         """Open the scene's task, have it carried out, and see what became of it."""
-        begun = time.monotonic()
-        task = ledger.open(self._contract(scene), actor=operator())
-        supervisor.carry(task.id)
+        now, begun = time.time(), time.monotonic()
+        place = paths.join(self.folder, "workspaces", night.name if night else scene.name)
+        contract = _contract(scene, place, night.title(now) if night else scene.title)
+        self._back = int((now - night.begins(now)) * 1e6) if night else 0
+        try:
+            task = ledger.open(contract, actor=PLAYWRIGHT)
+            supervisor.carry(task.id)
+        finally:
+            self._back = 0
         blocks = [told.event for told in ledger.events(task.id) if told.event.event == Move.BLOCK]
-        forbidden = paths.join(self._workspace(scene), scene.forbidden)
+        forbidden = paths.join(place, scene.forbidden)
         return Played(
             scene,
             ledger.dossier(task.id),
@@ -158,26 +180,24 @@ class Stage:
             seconds=time.monotonic() - begun,
         )
 
-    def _workspace(self, scene: Scene) -> str:
-        return paths.join(self.folder, "workspaces", scene.name)
 
-    def _contract(self, scene: Scene) -> Contract:
-        workspace = self._workspace(scene)
-        for name, text in {**_REPOSITORY, **scene.files}.items():
-            path = paths.join(workspace, name)
-            os.makedirs(paths.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        return Contract(
-            title=scene.title,
-            goal=scene.goal,
-            adapter=scene.adapter,
-            command=(sys.executable, PLAYER, scene.name, *scene.words),
-            cwd=workspace,
-            gates=(scene.gate,),
-            budget=Budget(attempts=scene.attempts),
-            caps=Caps(time=parse_duration("1m"), idle=parse_duration("1m")),
-        )
+def _contract(scene: Scene, workspace: str, title: str) -> Contract:
+    """The scene's task, in a workspace that is made here."""
+    for name, text in {**_REPOSITORY, **scene.files}.items():
+        path = paths.join(workspace, name)
+        os.makedirs(paths.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return Contract(
+        title=title,
+        goal=scene.goal,
+        adapter=scene.adapter,
+        command=(sys.executable, PLAYER, scene.name, *scene.words),
+        cwd=workspace,
+        gates=(scene.gate,),
+        budget=Budget(attempts=scene.attempts),
+        caps=Caps(time=parse_duration("1m"), idle=parse_duration("1m")),
+    )
 
 
 @contextmanager

@@ -33,9 +33,10 @@ def audit(
     """The report of a period, from one pass over its runs and over what people said yes to."""
     work, words, doubts, judges = WorkTally(), WordTally(), Doubts(), JudgeTally()
     for row in rows:
-        if is_review(row):
-            continue
         look = look_at(row)
+        if is_review(row):
+            work.take_ended(look)
+            continue
         work.take(look)
         doubts.take(look)
         if not row.late:

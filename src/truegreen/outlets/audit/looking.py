@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from truegreen.contract import GateKind
 from truegreen.model import (
-    MATRIX,
-    Cell,
+    OVER,
     ClaimKind,
     ExitReason,
     FindingOutcome,
@@ -16,23 +13,11 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.record.ledger.audits import Audited, AuditedFinding
+from truegreen.tuples import NamedTuple
 
 CLAIM, EVALUATOR, PERSON, QA = "claim", "evaluator", "person", "qa"
 GATES = frozenset(map(str, GateKind))
 DECIDED = (FindingOutcome.PASSED, FindingOutcome.FAILED)
-_ANSWERS = (Outcome.PASSED, Outcome.FAILED)
-FINISHED = frozenset(
-    {
-        *(
-            cell
-            for cell in MATRIX.values()
-            if all(outcome in _ANSWERS for (_, outcome), other in MATRIX.items() if other is cell)
-        ),
-        Cell.UNVERIFIED,
-        Cell.UNDECIDED,
-    }
-)
-"""Where work stands that is over, whether or not anybody knows how good it is."""
 
 
 class Look(NamedTuple):
@@ -84,7 +69,7 @@ def look_at(row: Audited) -> Look:
         row,
         checks,
         people,
-        finished=run.latest and run.cell in FINISHED,
+        finished=run.latest and run.cell in OVER,
         said_done=run.claim in (ClaimKind.DONE, ClaimKind.NOOP),
         checked=any(f.outcome in DECIDED for f in checks),
         red=any(f.outcome is FindingOutcome.FAILED for f in checks),

@@ -84,11 +84,11 @@ class Contradictions(Struct, frozen=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """How the finished work of a period stands."""
+    """How the work stands that ended in a period."""
 
     runs: int
     unverified: Rate
-    """Of all finished work: that about which no check gave an answer."""
+    """Of everything that ended, whoever ended it: no check gave an answer, or it was overturned."""
     approved: Rate
     """Of what agents said was done: what was accepted, by whomever."""
     verified: Rate

@@ -59,6 +59,7 @@ class WorkTally:
 
     def take(self, look: Look) -> None:
         """One more run."""
+        self.take_ended(look)
         if look.finished:
             self._take_task(look)
         if not look.row.late:
@@ -67,11 +68,15 @@ class WorkTally:
             by = look.people[-1].judge if look.by_person and look.people else "checks"
             self._overturned.add(look, f"accepted by {by}, and overturned since")
 
+    def take_ended(self, look: Look) -> None:
+        """One more run, of whatever task: what ended, and whether a check spoke true about it."""
+        if look.finished:
+            self._n["ended"] += 1
+            self._n["unverified"] += look.overturned or not look.checked
+            self._n["silent"] += look.row.run.cell is Cell.SILENT_FAILURE
+
     def _take_task(self, look: Look) -> None:
         count = self._n
-        count["finished"] += 1
-        count["unverified"] += not look.checked
-        count["silent"] += look.row.run.cell is Cell.SILENT_FAILURE
         count["accepted"] += look.accepted
         count["by_people"] += look.by_person
         if look.by_checks and look.row.run.level:
@@ -98,12 +103,12 @@ class WorkTally:
         n = self._n
         return Work(
             runs=n["runs"],
-            unverified=Rate(n["unverified"], n["finished"]),
+            unverified=Rate(n["unverified"], n["ended"]),
             approved=Rate(n["approved"], n["said"]),
             verified=Rate(n["verified"], n["said"]),
             by_people=Rate(n["by_people"], n["accepted"]),
             levels=dict(sorted(self._levels.items())),
-            silent_failures=Rate(n["silent"], n["finished"]),
+            silent_failures=Rate(n["silent"], n["ended"]),
             false_done=Rate(n["false"], n["looked_at"]),
             rescued=Rate(n["rescued"], n["undeclared"]),
         )

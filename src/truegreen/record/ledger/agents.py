@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import os
 from collections.abc import Callable
 
 import msgspec
@@ -22,18 +20,20 @@ from truegreen.errors import (
 )
 from truegreen.facts import Actor, AgentKind, Ticket, WakeCause
 from truegreen.model import AgentStatus, Disposition, Note, Role
-from truegreen.record.ids import new_id
+from truegreen.record.ids import new_id, new_secret
 from truegreen.record.ledger.desk import (
     Desk,
     Entry,
 )
-from truegreen.record.ledger.inputs import typed
-from truegreen.record.rows import Agent, Message, Token, read
+from truegreen.record.ledger.inputs import printable, typed
+from truegreen.record.rows import Agent, Event, Message, Token, Wake, read
 from truegreen.record.store import Hit, Tx
 
 BODY_LIMIT = 65536
 LONGEST_TOKEN = 10 * 366 * 86400.0
 _TOKEN_FIELDS = len(Token.__struct_fields__)
+_KEY_BYTES = 200
+_ARMED = "armed"
 _BOUND_ROLES = (Role.AGENT, Role.JUDGE)
 
 
@@ -52,7 +52,7 @@ class Agents(Desk):
         """Enter an agent. A child of a terminated agent is terminated from its first moment."""
         self._may(actor, "register")
         self._said("", actor)
-        checked(name, "name", 200)
+        printable(name)
         checked(definition, "definition", 200)
         checked(session or "", "session", 500)
 
@@ -98,13 +98,14 @@ class Agents(Desk):
         self._may(actor, "message")
         self._said("", actor)
         checked(body, "message", BODY_LIMIT)
-        checked(key or "", "idempotency key", 200)
+        checked(key or "", "idempotency key", _KEY_BYTES)
         if wake:
             self._may(actor, "wake")
 
         def act(tx: Tx) -> Callable[[], Message]:
             self._check_speaker(tx, actor)
             agent = self._agent(tx, agent_id)
+            self._own(tx, actor, "agent_in_tree", agent.key)
             row = tx.one("message_by_key", idempotency_key=key) if key else None
             if row:
                 first = _again(read(Message, row), agent, body)
@@ -124,7 +125,6 @@ class Agents(Desk):
             )
             self._house_note(tx, Note.MESSAGE, Entry(actor, data={"agent": agent_id}))
             if wake:
-                self._own(tx, actor, "agent_in_tree", agent.key)
                 self._arm(tx, agent, Entry(actor), WakeCause.MESSAGE)
             return lambda: read(Message, hit.row)
 
@@ -146,9 +146,19 @@ class Agents(Desk):
             armed_by=str(entry.actor),
             now=tx.now,
         )
-        data = {"agent": agent.id, "armed": wake_id, "cause": cause}
-        self._house_note(tx, Note.AGENT, Entry(entry.actor, data=data))
+        data = {"agent": agent.id, _ARMED: wake_id, "cause": cause}
+        self._house_note(tx, Note.AGENT, Entry(entry.actor, data=data, key=entry.key))
         return hit
+
+    def is_called(self, name: str) -> bool:
+        """Whether there is an agent of this name."""
+        with self._store.snapshot() as tx:
+            return bool(tx.all("agents_named", name=name, n=1))
+
+    def armed(self, key: str) -> Wake | None:
+        """The wake-up that was armed under an idempotency key, as it stands now."""
+        with self._store.snapshot() as tx:
+            return armed_under(tx, key)
 
     def _check_speaker(self, tx: Tx, actor: Actor) -> None:
         """An agent speaks while its run is live and under its fence, and not a moment longer."""
@@ -160,6 +170,11 @@ class Agents(Desk):
         self._held(tx, Ticket(work.task.id, actor.run, actor.fence, ""), actor)
         if work.run.exit_reason is not None:
             raise Stale(f"{actor.run} has ended; its agent speaks no more", stale="run")
+
+    def names_in(self, run_id: str) -> frozenset[str]:
+        """The names of the conversations of a run, by which they could be taken up again."""
+        with self._store.snapshot() as tx:
+            return frozenset(row[0] for row in tx.all("names_in_run", run=run_id))
 
     # -- tokens ---------------------------------------------------------------------------------
 
@@ -175,7 +190,7 @@ class Agents(Desk):
         """A new token and its secret, which is said once and never kept."""
         self._may(actor, "mint")
         self._said("", actor)
-        checked(name, "name", 200)
+        printable(name)
         checked_word(role, "role", Role)
         if role is Role.SYSTEM:
             raise InvalidInput("system is truegreen itself; it has no token")
@@ -183,7 +198,7 @@ class Agents(Desk):
             raise InvalidInput(f"tokens for {' and '.join(_BOUND_ROLES)} are bound to a run")
         if seconds is not None and not 0 < typed(seconds, float) <= LONGEST_TOKEN:
             raise InvalidInput("a token lives for more than nothing and at most ten years")
-        secret = f"tg_{role}_{base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip('=')}"
+        secret = new_secret(role)
 
         def act(tx: Tx) -> Callable[[], tuple[Token, str]]:
             work = self._held(tx, ticket, actor) if ticket else None
@@ -198,10 +213,11 @@ class Agents(Desk):
                 id=token_id,
                 role=role,
                 name=name,
-                digest=_digest(secret),
+                digest=digest_of(secret),
                 task_key=work.task.key if work else None,
                 run_key=work.run.key if work else None,
                 fence=work.task.fence if work else None,
+                kind="key",
                 expires_at=tx.now + int(seconds * 1e6) if seconds is not None else None,
                 now=tx.now,
             )
@@ -231,15 +247,15 @@ class Agents(Desk):
 
         return self._do(act)
 
-    def authenticate(self, secret: str) -> Actor:
+    def authenticate(self, secret: str, *, kind: str = "key") -> Actor:
         """Who a secret belongs to; a dead, fenced or unknown one is nobody."""
         with self._store.snapshot() as tx:
             # The digest of 256 random bits is looked up: nothing about the secret leaks by timing.
-            row = tx.one("token_by_digest", digest=_digest(secret))
+            row = tx.one("token_by_digest", digest=digest_of(secret))
             now = tx.now
-        if row is None:
+        token = read(Token, row[:_TOKEN_FIELDS]) if row else None
+        if row is None or token is None or token.kind != kind:
             raise Unauthenticated("no such token")
-        token = read(Token, row[:_TOKEN_FIELDS])
         run, ended, fence, sealed_at = row[_TOKEN_FIELDS:]
         if sealed_at is not None:
             raise Terminated("the run that this token speaks for is terminated", run=run)
@@ -263,7 +279,32 @@ def wakeable(agent: Agent) -> None:
         raise Forbidden(message, kind=agent.kind)
 
 
-def _digest(secret: str) -> bytes:
+def armed_under(tx: Tx, key: str | None) -> Wake | None:
+    """The wake-up that an idempotency key was used for; for anything else it is refused."""
+    if key is None:
+        return None
+    if not checked(key, "idempotency key", _KEY_BYTES):
+        raise InvalidInput("an idempotency key is not empty")
+    row = tx.one("event_by_key", idempotency_key=key)
+    if row is None:
+        return None
+    event = read(Event, row[:-1])
+    wake = tx.one("wake", id=str(msgspec.json.decode(event.data).get(_ARMED)))
+    if wake is None:
+        raise KeyReused(f"the idempotency key was used for {event.event}", event=event.event)
+    return read(Wake, wake)
+
+
+def same_wake(first: Wake, agent: Agent, body: str, after: int) -> Callable[[], Wake]:
+    """The answer to a wake-up that was armed before under the same key."""
+    asked = (agent.key, body, after)
+    if (first.agent_key, first.body, first.due_at - first.created_at) != asked:
+        raise KeyReused("the idempotency key was used for another wake-up")
+    return lambda: first
+
+
+def digest_of(secret: str) -> bytes:
+    """What is kept of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 

@@ -7,7 +7,7 @@ are. Nothing is weighed here, and nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from truegreen.record.ledger.desk import Desk
 from truegreen.record.ledger.terms import Terms, read_terms
 from truegreen.record.rows import Record, read
 from truegreen.record.store import Row, Tx
+from truegreen.tuples import NamedTuple
 
 PAGE = 500
 _PEOPLE = "operator:"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from truegreen.contract import AgentDefinition, Contract, Gateway, read_contract
 from truegreen.errors import Forbidden, NotFound, Refused
 from truegreen.facts import SYSTEM, Actor
 from truegreen.model import Move, Note, Severity, TaskStatus
-from truegreen.record.ids import new_id
+from truegreen.record.ledger.attention import Call, bring_up
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.endings import Endings
 from truegreen.record.ledger.tasks import Tasks
+from truegreen.record.ledger.topics import topic_of
 from truegreen.record.rows import Agent, Task, read
 from truegreen.record.store import Tx
 
@@ -63,25 +66,20 @@ class Chains(Tasks, Endings):
         """Nothing passes by waiting: somebody has to see to a QA that does not come."""
         again = review is not None and review.sealed_at is None
         command = f"retry {review.id} --reason …" if review and again else f"show {task.id}"
-        tx.run(
-            "open_inbox_item",
-            id=new_id("inb", tx.now),
-            cause=f"qa:{task.id}",
-            cell="pending_qa",
-            severity=Severity.HIGH,
-            task_key=task.key,
-            run_key=None,
-            title=task.title,
-            reason=reason,
-            next=f"truegreen {command}",
-            now=tx.now,
-        )
+        topic = topic_of(TaskStatus.PENDING_QA, reason)
+        cause, kind = f"qa:{task.id}", str(TaskStatus.PENDING_QA)
+        call = Call(cause, topic, kind, Severity.HIGH, reason, command, asks=True)
+        bring_up(tx, task, None, call)
+
+    def _kept_on(self, tx: Tx, task: Task) -> str:
+        """The machine that keeps what the latest run left: only there it can be reviewed."""
+        return _host_in(self._work(tx, "latest_locked", key=task.key).run.facts)
 
     def _chain(self, tx: Tx, task: Task, actor: Actor) -> str:
         """Open the QA review of a task, in the transaction that moves it to pending_qa."""
         self._call_off(tx, task, Entry(actor, "another round of QA begins"))
         original = read_contract(self._contract(tx, task))
-        review = _review_of(original)
+        review = _review_of(original, self._kept_on(tx, task) if original.source else "")
         if not (review.command or review.evaluators):
             self._flag(tx, task, "it waits for QA, and no reviewer is set: [qa] agent = …")
         return self._open(tx, review, Entry(actor), parent_key=task.key, qa_of_key=task.key)[0]
@@ -123,7 +121,12 @@ class Chains(Tasks, Endings):
                 raise Forbidden(f"the QA agent must not be the author ({author.id})")
 
 
-def _review_of(original: Contract) -> Contract:
+def _host_in(facts: str) -> str:
+    ground = msgspec.json.decode(facts).get("ground") or {}
+    return str(ground.get("host", ""))
+
+
+def _review_of(original: Contract, host: str = "") -> Contract:
     """The terms of a review: its own agent, whole and frozen, and nothing of the author's."""
     qa = original.qa
     definition = qa.definition or AgentDefinition()
@@ -136,6 +139,7 @@ def _review_of(original: Contract) -> Contract:
         mode=original.mode,
         agent=qa.agent,
         cwd=original.cwd,
+        host=host or original.host,
         evaluators=(qa.evaluator,) if qa.evaluator else (),
         budget=original.budget,
         caps=original.caps,

@@ -23,17 +23,16 @@ class Deadlines(Verdicts):
         """Fail what nobody decided in the time that its contract gives people."""
         self._may(actor, "judge")
         with self._store.snapshot() as tx:
-            rows = [(read(Task, row[:-1]), row[-1]) for row in tx.all("undecided", n=_AT_ONCE)]
-            now = tx.now
-        late = [task for task, text in rows if _is_late(task, read_contract(text), now)]
-        return [self._expired(task.id, actor) for task in late]
+            rows, now = tx.all("undecided", n=_AT_ONCE), tx.now
+        late = [task for task, since, text in rows if _is_late(since, read_contract(text), now)]
+        return [self._expired(task, actor) for task in late]
 
     def _expired(self, task_id: str, actor: Actor) -> Task:
         def act(tx: Tx) -> Callable[[], Task]:
             work = self._work(tx, "latest_locked", key=self._task(tx, task_id).key)
             contract = read_contract(self._contract(tx, work.task))
             waits = work.task.status is TaskStatus.NEEDS_REVIEW
-            if not waits or not _is_late(work.task, contract, tx.now):
+            if not waits or not _is_late(work.task.updated_at, contract, tx.now):
                 return lambda: work.task
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
             reason = f"nobody decided within {contract.review_within}"
@@ -52,6 +51,6 @@ class Deadlines(Verdicts):
         return self._do(act)
 
 
-def _is_late(task: Task, contract: Contract, now: int) -> bool:
+def _is_late(since: int, contract: Contract, now: int) -> bool:
     within = contract.review_within
-    return within is not None and task.updated_at + within <= now
+    return within is not None and since + within <= now

@@ -9,12 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from truegreen.contract import checked
 from truegreen.errors import (
     AlreadyDeclared,
     Forbidden,
+    Held,
     InvalidInput,
     KeyReused,
     NotFound,
@@ -32,6 +35,7 @@ from truegreen.model import (
     AgentStatus,
     Cell,
     EventLevel,
+    ExitDetail,
     ExitReason,
     Mode,
     Move,
@@ -39,16 +43,20 @@ from truegreen.model import (
     Outcome,
     Role,
     Severity,
+    Standing,
     TaskStatus,
     cell_of,
 )
 from truegreen.record.chain import GENESIS, seal
 from truegreen.record.ids import new_id
+from truegreen.record.ledger.attention import Call, bring_up
 from truegreen.record.ledger.inputs import REASON_LIMIT, to_json
 from truegreen.record.ledger.terms import Terms, read_terms
+from truegreen.record.ledger.topics import ASKED, question_topic, topic_of
 from truegreen.record.lifecycle import SETTLED, VERB_ROLES, Policy, decide
 from truegreen.record.rows import Agent, Event, Run, Task, read
 from truegreen.record.store import Again, Hit, Row, Store, Tx
+from truegreen.tuples import NamedTuple
 
 CALLED_OFF = "wakes_called_off"
 """What an event says of the wake-ups that came to nothing with it."""
@@ -63,6 +71,7 @@ _CARRIED = (
     *(
         "overridden",
         "falsified",
+        "checked",
         "sealed_at",
         "attempt",
         "attempts",
@@ -73,7 +82,7 @@ _CARRIED = (
     *("not_before", "agent_key", "acceptance", "settled_at"),
 )
 """What a write about a task keeps unless it says otherwise."""
-_BADGES = ("rescued", "overridden", "falsified")
+_FLAGS = ("rescued", "overridden", "falsified", "checked")
 _NOWHERE = (None, None)
 _NEEDS_SOMEBODY = {
     Move.PAUSE: "awaiting_approval",
@@ -89,6 +98,8 @@ _SUGGESTED = {
     Move.FAIL: "show {}",
 }
 """The command that leads on; a failure is looked at first."""
+_ASKING = (Move.PAUSE, Move.REVIEW)
+"""Moves that put a question to somebody."""
 
 
 class Entry(NamedTuple):
@@ -120,6 +131,8 @@ class Work(NamedTuple):
     run: Run
     claim: str | None
     lease: str | None
+    probing: bool = False
+    """Whether it tries if a breaker may close."""
 
     @property
     def policy(self) -> Policy:
@@ -151,6 +164,8 @@ class Desk:
                     events = tx.events
                     answer = act(tx)
                 self._wrote = self._wrote or bool(events)
+                if tx.hints:
+                    self._store.hint()
                 return answer()
             except OutcomeUnknown as cut:
                 failure = cut
@@ -176,7 +191,7 @@ class Desk:
         """Like `_do`, and a late or conflicting write is kept as evidence before it is refused."""
         try:
             return self._do(act)
-        except (Stale, Terminated, AlreadyDeclared) as refused:
+        except (Stale, Terminated, AlreadyDeclared, Held) as refused:
             try:
                 self._keep(verb, actor, ticket, refused, tried)
             except Unavailable as unkept:
@@ -221,7 +236,7 @@ class Desk:
         if actor.role is not Role.LEAD:
             return
         if tx.one(in_tree, key=key, actor=str(actor)) is None:
-            raise Forbidden(f"{actor} may end only what belongs to its own tree")
+            raise Forbidden(f"{actor} may act only on what belongs to its own tree")
 
     @staticmethod
     def _said(reason: str, actor: Actor) -> str:
@@ -253,7 +268,8 @@ class Desk:
     def _split(row: Row) -> Work:
         task = read(Task, row[:_TASK_FIELDS])
         run = read(Run, row[_TASK_FIELDS + 1 : _TASK_FIELDS + 1 + _RUN_FIELDS])
-        return Work(task, read_terms(row[_TASK_FIELDS]), run, row[-2], row[-1])
+        terms, probing = read_terms(row[_TASK_FIELDS]), row[_TASK_FIELDS + 1 + _RUN_FIELDS]
+        return Work(task, terms, run, row[-2], row[-1], bool(probing))
 
     def _held(self, tx: Tx, ticket: Ticket, actor: Actor) -> Work:
         """The work that a ticket is for, or a refusal that names what is stale."""
@@ -344,20 +360,24 @@ class Desk:
         if target is None and not changes and fence == task.fence:
             return tx.hit("note_task", **guard)
         values = {field: getattr(task, field) for field in _CARRIED}
+        if "cell" in changes:
+            values["checked"] = False  # until whoever writes a verdict says otherwise
         values.update(changes)
-        values.update({badge: int(values[badge]) for badge in _BADGES})
+        values.update({flag: int(values[flag]) for flag in _FLAGS})
+        tx.hints = tx.hints or target is TaskStatus.QUEUED
         values["silent"] = int(values["cell"] is Cell.SILENT_FAILURE)
         return tx.hit(
             "write_task", **values, **guard, to_status=target or task.status, to_fence=fence
         )
 
-    def _house_note(self, tx: Tx, note: Note, entry: Entry) -> None:
-        """Write down something that concerns no task."""
+    def _house_note(self, tx: Tx, note: Note, entry: Entry) -> int:
+        """Write down something that concerns no task; says the house's revision with it."""
         tx.run("found_house", id=new_id("hse", tx.now), head=GENESIS)
         revision, head = tx.one("house") or (0, GENESIS)
         link = Link(None, None, revision + 1, head, 0)
         head = self._event(tx, link, note, entry, _NOWHERE)
         tx.hit("write_house", revision=revision + 1, head=head)
+        return int(revision) + 1
 
     @staticmethod
     def _event(
@@ -391,31 +411,32 @@ class Desk:
 
     # -- what follows from a move ---------------------------------------------------------------
 
-    def _attend(self, tx: Tx, work: Work, move: Move, cell: Cell | None, reason: str) -> None:
+    def _attend(
+        self,
+        tx: Tx,
+        work: Work,
+        move: Move,
+        cell: Cell | None,
+        reason: str,
+        detail: ExitDetail | None = None,
+    ) -> None:
         """Somebody has to look at a task that can't go on by itself.
 
         A failure that comes again, night after night, only counts; a task that waits for an answer
-        waits for its own.
+        waits for its own. `detail` is how its run ended, where the run does not say so yet.
         """
         attended = work.task.mode is Mode.INTERACTIVE and move is not Move.PAUSE
         if move not in _NEEDS_SOMEBODY or attended:
             return  # whoever sits at an interactive session sees it
         task = work.task
         kind = cell or _NEEDS_SOMEBODY[move]
-        route = CELLS[cell].route if cell else None
-        tx.run(
-            "open_inbox_item",
-            id=new_id("inb", tx.now),
-            cause=f"{kind}:{task.contract_digest if move is Move.FAIL else task.id}",
-            cell=kind,
-            severity=route or Severity.NORMAL,
-            task_key=task.key,
-            run_key=work.run.key,
-            title=task.title,
-            reason=reason,
-            next=f"truegreen {_SUGGESTED[move].format(task.id)}",
-            now=tx.now,
-        )
+        severity = (CELLS[cell].route if cell else None) or Severity.NORMAL
+        topic = _topic(work, move, kind, reason, detail)
+        cause = f"{kind}:{task.contract_digest if move is Move.FAIL else task.id}"
+        command = _SUGGESTED[move].format(task.id)
+        asks = move in _ASKING or (detail or work.run.exit_detail) in ASKED
+        call = Call(cause, topic, kind, severity, reason, command, asks)
+        bring_up(tx, task, work.run.key, call)
 
     @staticmethod
     def _nobody_needed(tx: Tx, task: Task, outcome: str) -> None:
@@ -439,6 +460,7 @@ class Desk:
             level=None,
             reason="ended before a verdict",
             cell=cell,
+            standing=Standing.UNCHECKED,
             now=tx.now,
         )
         return cell
@@ -458,3 +480,17 @@ class Desk:
         if agent_key is not None:
             tx.run("write_agent", key=agent_key, to_status=status, session=session, now=tx.now)
             tx.run("settle_inside", parent_key=agent_key, now=tx.now)
+
+
+def _topic(work: Work, move: Move, kind: str, reason: str, detail: ExitDetail | None) -> str:
+    if move is Move.PAUSE:
+        return question_topic(reason, work.terms.cwd)
+    facts = msgspec.json.decode(work.run.facts) if work.run.facts else {}
+    return topic_of(
+        kind,
+        reason,
+        detail=detail or work.run.exit_detail,
+        message=str(facts.get("message", "")),
+        client=work.terms.adapter,
+        place=work.terms.cwd,
+    )

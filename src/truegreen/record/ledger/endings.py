@@ -339,6 +339,8 @@ class Endings(Desk):
                 cell=Cell.STOPPED,
                 digest=run.digest,
                 usage=run.usage,
+                cost=0,
+                tokens=0,
                 facts=run.facts,
                 now=tx.now,
             )

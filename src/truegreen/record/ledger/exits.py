@@ -40,6 +40,8 @@ def check_exit(ended: Exit) -> None:
         raise InvalidInput("a signal is no error of the agent", allowed=(ExitDetail.SIGNALED,))
     if ended.detail in RESCUABLE and ended.status not in _WITH_WORK:
         raise InvalidInput(f"{ended.detail} needs a run that ended by itself", allowed=_WITH_WORK)
+    if ended.passing and ended.detail is not ExitDetail.LAUNCH_FAILED:
+        raise InvalidInput(f"{ended.detail} does not pass", allowed=(ExitDetail.LAUNCH_FAILED,))
     if ended.status not in ENDS[ended.reason]:
         message = f"a run that ends {ended.status} does not end for {ended.reason}"
         raise InvalidInput(message, allowed=ENDS[ended.reason])

@@ -6,7 +6,7 @@ Nothing here changes. Processes, files and marks are the business of those who a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ from truegreen.record.ledger.reads import bounded, several
 from truegreen.record.ledger.tripwires import Fenced
 from truegreen.record.rows import Agent, read
 from truegreen.record.store import Row, Tx
+from truegreen.tuples import NamedTuple
 
 _NAME_BYTES = 500
 _NOBODY = ""

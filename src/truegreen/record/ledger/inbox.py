@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from truegreen.errors import InvalidInput, NotFound, Stale
+from truegreen.errors import InvalidInput, NotFound, Refused, Stale
 from truegreen.facts import Actor
 from truegreen.model import InboxState, Note
+from truegreen.record.ledger.answers import Asks, open_for, questions
 from truegreen.record.ledger.desk import (
     Desk,
     Entry,
@@ -25,20 +26,39 @@ class Inbox(Desk):
         """Somebody looks into it."""
         return self._handled(item_id, InboxState.ACKED, Entry(actor))
 
-    def snooze(self, item_id: str, *, seconds: float, actor: Actor) -> InboxItem:
-        """Put it off; it comes back by itself."""
+    def snooze(
+        self, item_id: str, *, seconds: float, actor: Actor, whole_topic: bool = False
+    ) -> InboxItem:
+        """Put it off, and what still comes with its topic if that is meant; it comes back."""
         if not 0 < typed(seconds, float) <= LONGEST_SNOOZE:
             raise InvalidInput("snooze for more than nothing and at most 30 days")
-        return self._handled(item_id, InboxState.SNOOZED, Entry(actor), seconds=seconds)
+        return self._handled(
+            item_id,
+            InboxState.SNOOZED,
+            Entry(actor),
+            seconds=seconds,
+            whole_topic=whole_topic,
+        )
 
     def resolve(self, item_id: str, *, outcome: str, actor: Actor) -> InboxItem:
-        """It is dealt with, and this is how."""
+        """It is dealt with, and this is how; a question that a task waits for is answered."""
         return self._handled(
             item_id, InboxState.RESOLVED, Entry(actor, self._needed(outcome, actor))
         )
 
+    def was_done(self, key: str | None) -> bool:
+        """Whether something was done under this key already."""
+        with self._store.snapshot() as tx:
+            return bool(key) and tx.one("event_by_key", idempotency_key=key) is not None
+
     def _handled(
-        self, item_id: str, state: InboxState, entry: Entry, *, seconds: float = 0
+        self,
+        item_id: str,
+        state: InboxState,
+        entry: Entry,
+        *,
+        seconds: float = 0,
+        whole_topic: bool = False,
     ) -> InboxItem:
         self._may(entry.actor, "triage")
         self._said("", entry.actor)
@@ -51,12 +71,15 @@ class Inbox(Desk):
             if item.state is InboxState.RESOLVED:
                 raise Stale(f"{item_id} is resolved already: {item.outcome}", stale="state")
             task = tx.one("task_locked_by_key", key=item.task_key)
+            if task and state is InboxState.RESOLVED:
+                _check_unasked(tx, item, read(Task, task))
             hit = tx.hit(
                 "write_inbox_item",
                 key=item.key,
                 state=state,
                 owner=str(entry.actor),
                 snoozed_until=tx.now + int(seconds * 1e6) if seconds else None,
+                whole_topic=int(whole_topic),
                 outcome=entry.reason if state is InboxState.RESOLVED else None,
                 now=tx.now,
             )
@@ -66,3 +89,13 @@ class Inbox(Desk):
             return lambda: read(InboxItem, hit.row)
 
         return self._do(act)
+
+
+def _check_unasked(tx: Tx, item: InboxItem, task: Task) -> None:
+    """Refuse to close a question that a task waits for: nobody would see it again."""
+    asked = open_for(item, questions(tx, [task.key]).get(task.key))
+    if asked is None or asked.kind is not Asks.APPROVAL:
+        return
+    steps = (f"truegreen approve {task.id}", f"truegreen reject {task.id} --reason …")
+    words = f"{item.id} is a question that {task.id} waits for, and an outcome is no answer to it"
+    raise Refused(f"{words}: {' or '.join(steps)}", allowed=steps, status=task.status)

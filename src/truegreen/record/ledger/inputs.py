@@ -35,6 +35,20 @@ def typed(value: T, kind: Any = None) -> T:
     return value
 
 
+def printable(name: object, what: str = "name") -> str:
+    """A name that shows itself whole wherever it is printed, and nothing else around it."""
+    text = checked(name, what, WORD_LIMIT)
+    if not text.isprintable():
+        raise InvalidInput(f"{what}: contains what can't be printed", path=what)
+    return text
+
+
+def told_name(name: str) -> str:
+    """The same for a name that a stream tells: a run must not end because of it."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return checked(shown, "name", WORD_LIMIT)
+
+
 def as_json(value: object, what: str, limit: int = EXTRA_LIMIT) -> str:
     """JSON as it stands in the store, if it can be written and is no longer than this."""
     try:

@@ -5,12 +5,11 @@ Nothing here changes, and nothing is said of whether the work is any good.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from truegreen.errors import NotFound
 from truegreen.record.ledger.reads import LONGEST_PAGE
 from truegreen.record.rows import Agent, Message, Wake, read
 from truegreen.record.store import Row, Store
+from truegreen.tuples import NamedTuple
 
 _MESSAGE_FIELDS = len(Message.__struct_fields__)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from heapq import merge
-from itertools import islice
-from typing import NamedTuple
-from unicodedata import ucd_3_2_0
+from collections.abc import Iterable, Sequence
 
-from truegreen.contract import checked
 from truegreen.errors import Ambiguous, InvalidInput, NotFound
 from truegreen.facts import Claim
-from truegreen.model import AgentStatus, Cell, ExitReason, Mode, Severity, TaskStatus
+from truegreen.model import (
+    AgentStatus,
+    Cell,
+    ExitReason,
+    InboxState,
+    Mode,
+    Severity,
+    Standing,
+    TaskStatus,
+)
+from truegreen.record.conditions import Condition
 from truegreen.record.ids import ID_LENGTH
+from truegreen.record.ledger.answers import Question, open_for, question_of, questions
 from truegreen.record.ledger.desk import Desk
+from truegreen.record.ledger.lists import EVERYTHING, Filter, Page, listed
 from truegreen.record.rows import (
     Agent,
     ClaimRow,
@@ -29,11 +35,13 @@ from truegreen.record.rows import (
     read,
 )
 from truegreen.record.store import Row, Tx
+from truegreen.tuples import NamedTuple
 
 PAGE = 50
 LONGEST_PAGE = 1000
-SEARCH_LIMIT = 10_000
 _NEWEST = 1 << 62
+_LOOKS = 20
+"""A server whose other databases are written all the time could keep a reader for ever."""
 MOST_NAMED = 8
 """So many that could be meant are named."""
 _KINDS = {
@@ -43,35 +51,25 @@ _KINDS = {
     "tok": "token",
     "inb": "inbox",
     "wak": "wake",
+    "brk": "breaker",
 }
 _NAMES = {"inb": "inbox item", "wak": "wake-up"}
 
 
-class Filter(NamedTuple):
-    """Which tasks; everything that is given must hold, and one of the statuses."""
-
-    statuses: tuple[TaskStatus, ...] = ()
-    cell: Cell | None = None
-    exit_reason: ExitReason | None = None
-    role: str | None = None
-    agent: str | None = None
-    search: str | None = None
-
-
-EVERYTHING = Filter()
-
-
-class Page(NamedTuple):
-    """Some tasks, and where the next ones begin."""
-
-    tasks: list[Task]
-    after: str | None
-
-
 class Verdicted(NamedTuple):
-    """The level and sentence of a task's latest verdict."""
+    """The level and sentence of a task's latest verdict, and what its agent was kept in."""
 
     level: str | None
+    reason: str
+    isolation: str = ""
+    said: str = ""
+    """What the agent declared at the end, in its own words."""
+
+
+class CalledOff(NamedTuple):
+    """By whom a task was called off or terminated, and why."""
+
+    actor: str
     reason: str
 
 
@@ -87,13 +85,21 @@ class Need(NamedTuple):
         return self.status is None or self.status in _LOST
 
 
+_CALLED_OFF = (TaskStatus.CANCELED, TaskStatus.TERMINATED)
 _LOST = (TaskStatus.FAILED, TaskStatus.CANCELED, TaskStatus.TERMINATED)
 
 
-def unmet(tx: Tx, task: Task) -> list[Need]:
-    """What a task waits for."""
-    rows = tx.all("unmet_needs", key=task.key)
-    return [Need(row[0], TaskStatus(row[1]) if row[1] else None) for row in rows]
+def keys_of(rows: Iterable[Task | Agent]) -> str:
+    """The keys of some rows, as one value of a statement."""
+    return f"[{','.join(str(row.key) for row in rows)}]"
+
+
+def unmet(tx: Tx, tasks: Sequence[Task]) -> dict[int, list[Need]]:
+    """What tasks wait for, by their keys."""
+    found: dict[int, list[Need]] = {}
+    for key, needed, status in tx.all("unmet_needs", keys=keys_of(tasks)):
+        found.setdefault(key, []).append(Need(needed, TaskStatus(status) if status else None))
+    return found
 
 
 class Dossier(NamedTuple):
@@ -109,6 +115,10 @@ class Dossier(NamedTuple):
     charges: list[tuple[int, str, str, int, int]]
     needs: Sequence[Need] = ()
     """What it waits for while it is queued."""
+    question: Question | None = None
+    """What somebody can answer about it."""
+    conditions: Sequence[Condition] = ()
+    """What it waits for, and has waited for, beside other tasks."""
 
 
 class Told(NamedTuple):
@@ -123,6 +133,16 @@ class Waiting(NamedTuple):
 
     item: InboxItem
     task: str
+    question: Question | None = None
+    """What can be answered about it; None where the task has moved on from there."""
+
+
+def waiting(tx: Tx, rows: Iterable[Row]) -> list[Waiting]:
+    """Inbox items with what can be answered about each, at the same moment."""
+    found = [(read(InboxItem, row[:-1]), str(row[-1])) for row in rows]
+    waits = (item.task_key for item, _ in found if item.state is not InboxState.RESOLVED)
+    asked = questions(tx, waits)
+    return [Waiting(item, task, open_for(item, asked.get(item.task_key))) for item, task in found]
 
 
 class Count(NamedTuple):
@@ -132,6 +152,8 @@ class Count(NamedTuple):
     cell: Cell | None
     run_status: str
     tasks: int
+    checked: bool = False
+    """Some check gave an answer about them."""
 
 
 class Ended(NamedTuple):
@@ -142,6 +164,7 @@ class Ended(NamedTuple):
     mode: Mode
     role: str
     runs: int
+    standing: Standing = Standing.UNCHECKED
 
 
 class Reads(Desk):
@@ -169,6 +192,11 @@ class Reads(Desk):
             raise several(given, ids)
         return str(rows[0][0])
 
+    def now(self) -> int:
+        """What the store's clock says; a host's own may be wrong."""
+        with self._store.snapshot() as tx:
+            return tx.now
+
     def task(self, task_id: str) -> Task:
         """One task."""
         return self.dossier(task_id).task
@@ -189,7 +217,9 @@ class Reads(Desk):
                 [read(Agent, r) for r in tx.all("agents_of_task", key=task.key)],
                 [read(Refusal, r) for r in tx.all("refusals_of_task", key=task.key)],
                 [(r[0], r[1], r[2], r[3], r[4]) for r in tx.all("charges_of_task", key=task.key)],
-                unmet(tx, task) if task.status is TaskStatus.QUEUED else (),
+                unmet(tx, [task]).get(task.key, []) if task.status is TaskStatus.QUEUED else (),
+                question_of(tx, task),
+                [read(Condition, r) for r in tx.all("conditions_of_task", task_key=task.key)],
             )
 
     def run(self, run_id: str) -> tuple[Run, str]:
@@ -211,37 +241,41 @@ class Reads(Desk):
     ) -> Page:
         """Tasks by filters: silent failures first, then the newest."""
         bounded(limit)
-        part, before = _cursor(after)
-        found: list[tuple[int, Task]] = []
         with self._store.snapshot() as tx:
-            for number, silent in enumerate(_parts(where)):
-                if number >= part and len(found) <= limit:
-                    start = before if number == part else _NEWEST
-                    tasks = _merged(tx, where, silent, start, limit + 1 - len(found))
-                    found += [(number, task) for task in tasks]
-        shown = found[:limit]
-        more = len(found) > limit
-        return Page([t for _, t in shown], f"{shown[-1][0]}.{shown[-1][1].key}" if more else None)
+            return listed(tx, where, limit, after)
 
     def verdicts(self, tasks: list[Task]) -> dict[int, Verdicted]:
         """The latest verdict of each task of a page."""
         with self._store.snapshot() as tx:
-            rows = [
-                tx.one("latest_verdict", key=t.key, attempt=t.attempt) for t in tasks if t.attempt
-            ]
-        return {row[0]: Verdicted(row[1], row[2]) for row in rows if row}
+            rows = tx.all("latest_verdicts", keys=keys_of(task for task in tasks if task.attempt))
+        return {row[0]: Verdicted(*row[1:]) for row in rows}
+
+    def called_off(self, tasks: list[Task]) -> dict[int, CalledOff]:
+        """Who called off or terminated which tasks of a page, by their keys."""
+        over = [task for task in tasks if task.status in _CALLED_OFF]
+        if not over:
+            return {}
+        with self._store.snapshot() as tx:
+            rows = tx.all("called_off", keys=keys_of(over))
+        return {row[0]: CalledOff(*row[1:]) for row in rows}
 
     def counts(self) -> list[Count]:
         """How many tasks stand in which status and cell, from the maintained counters."""
         with self._store.snapshot() as tx:
             rows = tx.all("counters")
-        return [Count(TaskStatus(s), Cell(c) if c else None, run, n) for s, c, run, n in rows]
+        return [
+            Count(TaskStatus(status), Cell(cell) if cell else None, run, tasks, bool(checked))
+            for status, cell, run, tasks, checked in rows
+        ]
 
     def ended_since(self, at: int) -> list[Ended]:
         """How many runs ended how since an instant, by the hour."""
         with self._store.snapshot() as tx:
             rows = tx.all("tallies", hour=at // 3_600_000_000)
-        return [Ended(Cell(c), ExitReason(r), Mode(m), role, n) for c, r, m, role, n in rows]
+        return [
+            Ended(Cell(cell), ExitReason(reason), Mode(mode), role, runs, Standing(standing))
+            for cell, reason, mode, role, runs, standing in rows
+        ]
 
     def meters(self) -> dict[tuple[str, str], int]:
         """How often which call was made: (name, label) → times."""
@@ -259,8 +293,13 @@ class Reads(Desk):
 
     def feed(self, after: tuple[int, int] = (0, 0), *, limit: int = LONGEST_PAGE) -> list[Told]:
         """All events after (xact, key), in an order that no later commit can change."""
-        with self._store.snapshot() as tx:
-            rows = tx.all("feed", after_xact=after[0], after_key=after[1], n=bounded(limit))
+        given = {"after_xact": after[0], "after_key": after[1], "n": bounded(limit)}
+        rows: list[Row] = []
+        for _ in range(_LOOKS):
+            with self._store.snapshot() as tx:
+                rows = tx.all("feed", **given)
+                if len(rows) == given["n"] or not tx.one("feed_in_doubt"):
+                    break
         return [Told(read(Event, r[:-1]), r[-1]) for r in rows]
 
     def latest_events(self, *, limit: int = PAGE) -> list[Told]:
@@ -302,25 +341,40 @@ class Reads(Desk):
             rows = tx.all("messages_of_agent", agent_key=key, after=after, n=bounded(limit))
         return [read(Message, row) for row in rows]
 
-    def inbox(self, *, limit: int = PAGE) -> list[Waiting]:
-        """What waits for a person, most urgent first."""
+    def inbox(self, *, limit: int = PAGE, after: str | None = None) -> list[Waiting]:
+        """What waits for a person, most urgent first; or what stands behind an item there."""
         rows: list[Row] = []
         with self._store.snapshot() as tx:
-            for severity in Severity:
+            for severity, key in _behind(tx, after).items():
                 left = bounded(limit) - len(rows)
                 if left:
-                    rows += tx.all("inbox_waiting", severity=severity, now=tx.now, n=left)
-        return [Waiting(read(InboxItem, row[:-1]), row[-1]) for row in rows]
+                    known = {"severity": severity, "after": key, "now": tx.now}
+                    rows += tx.all("inbox_waiting", **known, n=left)
+            return waiting(tx, rows)
 
     def refusals(self, *, limit: int = PAGE) -> list[Refusal]:
         """Late and conflicting writes that were refused and kept, newest first."""
         with self._store.snapshot() as tx:
             return [read(Refusal, row) for row in tx.all("refusals_latest", n=bounded(limit))]
 
-    def tokens(self) -> list[Token]:
-        """Every token, never a secret."""
+    def tokens(self, *, of_runs: bool = False) -> list[Token]:
+        """The tokens of people and their programs, or those of runs; never a secret."""
+        query = "tokens_of_runs" if of_runs else "tokens_of_people"
         with self._store.snapshot() as tx:
-            return [read(Token, row) for row in tx.all("tokens_all")]
+            return [read(Token, row) for row in tx.all(query)]
+
+
+def _behind(tx: Tx, item: str | None) -> dict[Severity, int]:
+    """Which urgencies are left behind an inbox item, and behind which key each goes on."""
+    if item is None:
+        return dict.fromkeys(Severity, 0)
+    row = tx.one("inbox_item", id=item)
+    if row is None:
+        raise NotFound(f"no inbox item {item}", kind="inbox")
+    last = read(InboxItem, row[:-1])
+    known = list(Severity)
+    left = known[known.index(last.severity) :]
+    return {severity: last.key if severity is last.severity else 0 for severity in left}
 
 
 def several(given: str, ids: tuple[str, ...]) -> Ambiguous:
@@ -334,48 +388,3 @@ def bounded(limit: int) -> int:
     if not 1 <= limit <= LONGEST_PAGE:
         raise InvalidInput(f"a page has between 1 and {LONGEST_PAGE} rows, not {limit}")
     return limit
-
-
-def _words(text: str) -> str:
-    """Each word of a search in quotes, so that neither database finds operators among them.
-
-    Characters younger than both tokenizers know would split a quoted word, which SQLite refuses.
-    """
-    checked(text, "search", SEARCH_LIMIT)
-    known = "".join(" " if ucd_3_2_0.category(char) == "Cn" else char for char in text)
-    return " ".join(f'"{word}"' for word in re.findall(r"[^\W_]+", known))
-
-
-def _cursor(after: str | None) -> tuple[int, int]:
-    if after is None:
-        return 0, _NEWEST
-    part, _, key = after.partition(".")
-    if part not in ("0", "1") or not key.isascii() or not key.isdigit() or len(key) > 18:  # noqa: PLR2004
-        raise InvalidInput(f"{after!r} is not a cursor; take `after` from the page before")
-    return int(part), int(key)
-
-
-def _parts(where: Filter) -> tuple[str | None, ...]:
-    """Silent failures come first, unless one cell was asked for."""
-    return (None,) if where.cell else ("filter_silent", "filter_not_silent")
-
-
-def _merged(tx: Tx, where: Filter, silent: str | None, before: int, limit: int) -> Iterator[Task]:
-    """One indexed query per status, merged: newest first."""
-    names = ("cell", "exit_reason", "role", "agent", "search")
-    given = {name: getattr(where, name) for name in names if getattr(where, name) is not None}
-    if where.search is not None:
-        given["search"] = _words(where.search)
-        if not given["search"]:
-            return iter(())
-    filters = [f"filter_{name}" for name in given] + ([silent] if silent else [])
-    if not where.statuses:
-        query = "+".join(["page", *filters])
-        rows = tx.all(query, before=before, n=limit, **given)
-        return iter([read(Task, row) for row in rows])
-    query = "+".join(["page", "filter_status", *filters])
-    parts = [
-        [read(Task, row) for row in tx.all(query, before=before, n=limit, status=status, **given)]
-        for status in dict.fromkeys(where.statuses)
-    ]
-    return islice(merge(*parts, key=lambda task: -task.key), limit)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from truegreen.errors import NotFound, Refused, Stale
+from truegreen.errors import NotFound, Refused
 from truegreen.facts import Actor, Finding, Verdict
 from truegreen.model import FindingOutcome, Level, Move, Outcome, Phase, TaskStatus
-from truegreen.record.ledger.answers import weighed
+from truegreen.record.ledger.answers import check_answered, question_of, weighed
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.inputs import REASON_LIMIT
 from truegreen.record.ledger.tasks import reset
 from truegreen.record.ledger.terms import budget_of
-from truegreen.record.ledger.verdicts import UNDER_CHECK, Verdicts, judged_of
+from truegreen.record.ledger.verdicts import UNDER_CHECK, Verdicts, is_answer, judged_of
 from truegreen.record.lifecycle import Step, after_rejection, decide
 from truegreen.record.rows import FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
@@ -35,10 +35,11 @@ class Reviews(Verdicts):
         accept: bool,
         actor: Actor,
         reason: str,
+        question: str | None = None,
         digest: str | None = None,
         key: str | None = None,
     ) -> Task:
-        """A person decides what checks could not; bound to the digest that they looked at."""
+        """A person decides what checks could not; bound to what they looked at."""
         self._may(actor, "review")
         reason = self._needed(reason, actor)
 
@@ -47,15 +48,14 @@ class Reviews(Verdicts):
             answers = (Move.ACCEPT,) if accept else _REJECTIONS
             if self._done_before(tx, key, answers, task_id):
                 return lambda: task
+            if task.sealed_at is None:
+                check_answered(task, question_of(tx, task), question, digest)
             if accept and task.status in UNDER_CHECK:
                 raise Refused(f"{task.id} is under check; wait for the verdict (or reject it)")
             overturns = not accept and task.status is TaskStatus.SUCCEEDED
             move = Move.REOPEN if overturns else Move.ACCEPT
             decide(task.status, move, sealed=task.sealed_at is not None)
             work = self._work(tx, "latest_locked", key=task.key)
-            if digest is not None and digest != work.run.digest:
-                message = f"the work moved on: you looked at {digest}, it is {work.run.digest}"
-                raise Stale(message, stale="digest", current=work.run.digest)
             outcome = FindingOutcome.PASSED if accept else FindingOutcome.FAILED
             self._find(tx, work, _opinion(work, outcome, reason, actor))
             found = [read(FindingRow, r) for r in tx.all("findings_of_run", run_key=work.run.key)]
@@ -83,7 +83,7 @@ class Reviews(Verdicts):
             reason=f"{entry.actor}: {entry.reason}"[:REASON_LIMIT],
             digest=work.run.digest,
             contract_digest=work.task.contract_digest,
-            level=work.run.level or Level.A1,
+            level=work.run.level or Level.A1 if any(map(is_answer, found)) else Level.A0,
         )
         self._nobody_needed(tx, work.task, verdict.reason)
         self._call_off(

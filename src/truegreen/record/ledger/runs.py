@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -28,15 +28,12 @@ from truegreen.model import (
     Note,
     Outcome,
     RunStatus,
+    Standing,
     TaskStatus,
     cell_of,
 )
 from truegreen.record.ids import new_id
-from truegreen.record.ledger.desk import (
-    Desk,
-    Entry,
-    Work,
-)
+from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.exits import (
     check_exit,
     exit_data,
@@ -52,10 +49,13 @@ from truegreen.record.ledger.inputs import (
     to_json,
     typed,
 )
+from truegreen.record.ledger.spending import CRUMB_USD, micros, spent_in, told_usage
+from truegreen.record.ledger.strikes import Strikes
 from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Step, after_exit, after_failure, decide
 from truegreen.record.rows import Event, Run, Task, read
 from truegreen.record.store import Hit, Tx
+from truegreen.tuples import NamedTuple
 
 LEASE_SECONDS = 60.0
 MOST_AT_ONCE = 1000
@@ -76,9 +76,12 @@ class Start(NamedTuple):
     facts: Mapping[str, Any] = MappingProxyType({})
     wake: str = ""
     """The wake-up that this run is for; starting it uses it up."""
+    cost_usd: float = CRUMB_USD
+    """What is set aside for it of whatever limits there are."""
+    tokens: int = 1
 
 
-class Runs(Desk):
+class Runs(Strikes):
     """A run from its reservation to its end."""
 
     def start(
@@ -98,16 +101,29 @@ class Runs(Desk):
 
         return self._witnessed("start", actor, Ticket(task_id, "", 0, ""), act, start.holder)
 
-    def claim_next(self, start: Start, *, limit: int = 1, actor: Actor = SYSTEM) -> list[Ticket]:
-        """Start up to `limit` queued tasks whose time has come, the most urgent first."""
+    def claim_next(
+        self,
+        start: Start,
+        *,
+        limit: int = 1,
+        labels: Iterable[str] = (),
+        actor: Actor = SYSTEM,
+    ) -> list[Ticket]:
+        """Start up to `limit` queued tasks that nothing holds back, the most urgent first."""
         self._may(actor, "start")
         if not 1 <= limit <= MOST_AT_ONCE:
             raise InvalidInput(f"between 1 and {MOST_AT_ONCE} tasks at once, not {limit}")
         _check_start(start)
 
         def act(tx: Tx) -> Callable[[], list[Ticket]]:
-            ids = [row[0] for row in tx.all("ready", now=tx.now, n=limit)]
-            tickets = [self._start(tx, self._task(tx, i), start, Entry(actor)) for i in ids]
+            offered = {"now": tx.now, "labels": to_json(sorted(labels))}
+            tickets: list[Ticket] = []
+            for task_id, together in tx.all("ready", **offered, n=limit):
+                task = self._task(tx, task_id)
+                # Of tasks that keep one another from starting only the first is started.
+                if tickets and together and tx.one("is_held", key=task.key, **offered):
+                    continue
+                tickets.append(self._start(tx, task, start, Entry(actor)))
             return lambda: tickets
 
         return self._do(act)
@@ -144,6 +160,8 @@ class Runs(Desk):
             isolation=start.isolation,
             base_digest=start.base_digest,
             facts=as_json(dict(start.facts), "facts"),
+            cost_granted=micros(start.cost_usd),
+            tokens_granted=start.tokens,
             now=tx.now,
         )
         tx.run(
@@ -153,6 +171,7 @@ class Runs(Desk):
             holder=start.holder,
             boot=tx.boot,
             expires_at=tx.lease_now + microseconds(start.lease_seconds),
+            lasts=microseconds(start.lease_seconds),
         )
         if start.wake:
             tx.hit(
@@ -222,7 +241,8 @@ class Runs(Desk):
             work = self._live(tx, ticket, actor)
             if not self._claim(tx, work, claim):
                 raise _second(ticket)
-            hit = self._note(tx, work.task, Note.CLAIM, _claimed(claim, actor, ticket.run, key))
+            entry = Entry(actor, claim.reason, run=ticket.run, data={"claim": claim.kind}, key=key)
+            hit = self._note(tx, work.task, Note.CLAIM, entry)
             return lambda: read(Task, hit.row)
 
         return self._witnessed("declare", actor, ticket, act, claim)
@@ -323,10 +343,12 @@ class Runs(Desk):
             entry = entry._replace(reason=ended.message)
         if work.task.status is TaskStatus.AWAITING_APPROVAL:
             self._nobody_needed(tx, work.task, "the run ended")
-        step = after_exit(ended.reason, ended.detail, work.policy, budget_of(work.task))
+        budget, passing = budget_of(work.task), ended.passing
+        step = after_exit(ended.reason, ended.detail, work.policy, budget, passing=passing)
         believed = work.claim == ClaimKind.FAILED and step.move in (Move.DECLARE, Move.FALL_SILENT)
         if believed:
-            step = after_failure(ended.reason, ended.detail, work.policy, budget_of(work.task))
+            step = after_failure(ended.reason, ended.detail, work.policy, budget)
+        self._weigh_end(tx, work, ended, step)
         verdict = first_verdict(step, ended.detail, believed=believed) if move else Outcome.PENDING
         cell = cell_of(ended.status, ended.reason, verdict)
         facts: dict[str, Any] = {
@@ -339,9 +361,9 @@ class Runs(Desk):
         }
         entry = entry._replace(run=work.run.id, data=exit_data(ended))
         if move:
-            hit = self._step(tx, work, step, entry, ended.not_before, facts)
+            hit = self._step(tx, work, step, entry, ended.due(tx.now), facts)
         else:
-            facts["not_before"] = ended.not_before
+            facts["not_before"] = ended.due(tx.now)
             hit = self._note(tx, work.task, Note.END, entry, **facts)
         tx.hit(
             "end_run",
@@ -357,6 +379,7 @@ class Runs(Desk):
             cell=cell,
             digest=ended.digest,
             usage=to_json(ended.usage),
+            **spent_in(ended.usage, ended.facts),
             facts=self._facts(work.run, ended),
             now=tx.now,
         )
@@ -395,7 +418,8 @@ class Runs(Desk):
         )
         if step.move not in (Move.DECLARE, Move.FALL_SILENT):
             tx.run("drop_lease", run_key=work.run.key)
-        self._attend(tx, work, step.move, facts["cell"], entry.reason)
+        detail = facts.get("exit_detail")  # a run that is only settled says it itself
+        self._attend(tx, work, step.move, facts["cell"], entry.reason, detail)
         return hit
 
     def tell(self, ticket: Ticket, facts: dict[str, Any], *, actor: Actor = SYSTEM) -> None:
@@ -407,7 +431,8 @@ class Runs(Desk):
             if run.fence != ticket.fence:
                 raise Stale(f"{run.id} ran under fence {run.fence}", stale="fence")
             kept = as_json({**facts, **msgspec.json.decode(run.facts)}, "facts")
-            tx.hit("tell_run", key=run.key, facts=kept)
+            used = told_usage(run.usage, facts)
+            tx.hit("tell_run", key=run.key, facts=kept, **spent_in(used, facts))
             return lambda: None
 
         self._do(act)
@@ -435,6 +460,7 @@ class Runs(Desk):
                     level=None,
                     reason="",
                     cell=cell,
+                    standing=Standing.UNCHECKED,
                     now=tx.now,
                 )
             return lambda: read(Task, hit.row)
@@ -471,7 +497,3 @@ def _check_claim(claim: Claim) -> None:
 
 def _second(ticket: Ticket) -> AlreadyDeclared:
     return AlreadyDeclared(f"{ticket.run} has declared already; the first one counts")
-
-
-def _claimed(claim: Claim, actor: Actor, run: str, key: str | None) -> Entry:
-    return Entry(actor, claim.reason, run=run, data={"claim": claim.kind}, key=key)

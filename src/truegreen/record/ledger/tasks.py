@@ -12,12 +12,13 @@ from truegreen.facts import Actor
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
 from truegreen.record.ids import new_id
+from truegreen.record.ledger.conditions import latest_of
 from truegreen.record.ledger.desk import (
     Entry,
     Link,
 )
 from truegreen.record.ledger.dispatch import Dispatch
-from truegreen.record.ledger.inputs import typed
+from truegreen.record.ledger.inputs import to_json, typed
 from truegreen.record.lifecycle import TARGETS, decide
 from truegreen.record.rows import Task, read
 from truegreen.record.store import Hit, Tx
@@ -67,9 +68,9 @@ class Tasks(Dispatch):
     ) -> tuple[str, Hit]:
         task_key = (tx.one("next_task_key") or (0,))[0]
         task_id = new_id("tsk", tx.now)
-        digest = contract_digest(contract)
+        digest, waits = contract_digest(contract), contract.waits()
         link = Link(task_key, task_id, 1, GENESIS, 0)
-        entry = entry._replace(data={"contract": digest})
+        entry = entry._replace(data={**entry.data, "contract": digest})
         head = self._event(tx, link, Note.OPEN, entry, (None, None))
         hit = tx.hit(
             "insert_task",
@@ -89,8 +90,23 @@ class Tasks(Dispatch):
             created_by=str(entry.actor),
             contract=contract.text(),
             contract_digest=digest,
+            not_before=latest_of(waits, tx.now),
             now=tx.now,
         )
+        tx.hints = True
+        tx.run(
+            "insert_demand",
+            task_key=task_key,
+            labels=to_json(contract.labels),
+            lane=contract.lane or None,
+            definition=contract.definition().definition_digest(),
+            client=contract.adapter,
+            agent=contract.agent,
+            host=contract.host or None,
+        )
+        if waits:
+            task = self._task(tx, task_id)
+            self._wait_from_the_start(tx, task, waits, contract.cwd, entry.actor)
         return task_id, hit
 
     def unblock(
@@ -163,6 +179,7 @@ class Tasks(Dispatch):
         said = entry._replace(data=data)
         self._move(tx, task, wanted, said, mode=mode or task.mode, not_before=0, **changes)
         self._nobody_needed(tx, task, f"{wanted} by {entry.actor}: {entry.reason}")
+        self._ask_first(tx, task)
         return self._task(tx, task.id)
 
     def _left(self, tx: Tx, task: Task) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """What a task's frozen contract and its counters say: how to fail, what must pass, what is left."""
 
-from __future__ import annotations
-
 import msgspec
 
 from truegreen.record.lifecycle import Budget, Policy, Step
@@ -36,6 +34,8 @@ class _PerRun(msgspec.Struct, frozen=True):
 class Terms(msgspec.Struct, frozen=True):
     """The part of a contract that the record decides by."""
 
+    adapter: str = ""
+    cwd: str = ""
     rescue: tuple[str, ...] = ()
     retry: tuple[str, ...] = ()
     qa: _Qa = _Qa()

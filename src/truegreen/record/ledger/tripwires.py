@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from truegreen.contract import checked
 from truegreen.facts import SYSTEM, Actor
 from truegreen.model import EventLevel, Note, Severity
-from truegreen.record.ids import new_id
+from truegreen.record.ledger.attention import Call, bring_up
 from truegreen.record.ledger.desk import Desk, Entry
 from truegreen.record.ledger.inputs import REASON_LIMIT
+from truegreen.record.ledger.topics import topic_of
 from truegreen.record.store import Tx
+from truegreen.tuples import NamedTuple
 
 ZOMBIE = "zombie"
 TRIPPED = "zombie_tripped"
@@ -85,19 +86,10 @@ class Tripwires(Desk):
             sealed = work.task.sealed_at is not None
             verb = "show" if sealed else "terminate"
             tx.run("count_calls", name=TRIPPED, label=kind, n=times)
-            tx.run(
-                "open_inbox_item",
-                id=new_id("inb", tx.now),
-                cause=cause,
-                cell=ZOMBIE,
-                severity=Severity.CRITICAL,
-                task_key=work.task.key,
-                run_key=work.run.key,
-                title=work.task.title,
-                reason=words,
-                next=f"truegreen {verb} {work.task.id}; find the process that acts, and end it",
-                now=tx.now,
-            )
+            command = f"{verb} {work.task.id}; find the process that acts, and end it"
+            topic = topic_of(ZOMBIE, kind, place=work.terms.cwd)
+            call = Call(cause, topic, ZOMBIE, Severity.CRITICAL, words, command)
+            bring_up(tx, work.task, work.run.key, call)
             if times > 1:
                 tx.run("count_more_of_cause", cause=cause, n=times - 1)
             data = {"tripped": kind, "detail": detail[:REASON_LIMIT], "times": times}

@@ -6,6 +6,7 @@ that they don't carry.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,9 +23,11 @@ from truegreen.model import (
     Outcome,
     Phase,
     Role,
+    Standing,
     TaskStatus,
     cell_of,
 )
+from truegreen.record.fleet_rules import HOUR
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.chains import Chains
 from truegreen.record.ledger.desk import (
@@ -32,19 +35,24 @@ from truegreen.record.ledger.desk import (
     Work,
 )
 from truegreen.record.ledger.inputs import REASON_LIMIT, WORD_LIMIT, as_json, to_json, typed
+from truegreen.record.ledger.spending import by_judges
+from truegreen.record.ledger.strikes import Strikes
 from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Judged, Step, after_verdict, decide
 from truegreen.record.rows import Agent, FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
 
 EVIDENCE_LIMIT = 262144
+_NO_CHECKS = ("claim", "person")
+CLAIMS = "claims"
+"""The meter of statements by outcome and agent."""
 _MOST_FINDINGS = 1000
 UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
 _JUDGED = (*UNDER_CHECK, TaskStatus.NEEDS_REVIEW)
 _CONCLUSIONS = (Move.ACCEPT, Move.CHAIN, Move.REVIEW, Move.RETRY, Move.FAIL, Move.BLOCK)
 
 
-class Verdicts(Chains):
+class Verdicts(Chains, Strikes):
     """From findings to an outcome."""
 
     def record(
@@ -98,7 +106,21 @@ class Verdicts(Chains):
             binding=int(finding.binding),
             now=tx.now,
         )
+        self._count_statements(tx, work, finding)
+        if used := by_judges(finding):
+            tx.run("add_spending", task_key=work.task.key, hour=tx.now // HOUR, **used)
         return finding_id
+
+    @staticmethod
+    def _count_statements(tx: Tx, work: Work, finding: Finding) -> None:
+        """How honest agents are is counted as it becomes known."""
+        if finding.kind != "claim":
+            return
+        said = finding.evidence.get("statements") or []
+        for outcome, n in Counter(str(each.get("outcome")) for each in said).items():
+            agent = work.run.agent_key
+            tx.run("count_statements", name=CLAIMS, outcome=outcome, agent_key=agent, n=n)
+            tx.run("count_honesty", outcome=outcome, agent_key=agent, n=n)
 
     @staticmethod
     def _check_independent(tx: Tx, work: Work, finding: Finding) -> None:
@@ -140,6 +162,8 @@ class Verdicts(Chains):
             if verdict.outcome is Outcome.PASSED:
                 self._check_not_awaited(tx, work.task)
                 _check_carried(work, found, verdict)
+                if said := self._rejection(tx, work):
+                    raise Refused(f"checks alone can't carry a pass ({said})")
             elif verdict.outcome is not Outcome.FAILED:
                 _check_no_red(found, verdict.digest)
             judged = judged_of(work, found)
@@ -152,6 +176,15 @@ class Verdicts(Chains):
             return lambda: read(Task, hit.row)
 
         return self._witnessed("judge", actor, ticket, act, verdict)
+
+    @staticmethod
+    def _rejection(tx: Tx, work: Work) -> str:
+        """A person's no about the very tree that a run left; a QA review's tree is another's."""
+        first = work.run.attempt == 1  # nobody has said anything about what came before it
+        if first or work.task.qa_of_key is not None or not work.run.digest:
+            return ""
+        row = tx.one("rejection_of_tree", key=work.task.key, digest=work.run.digest)
+        return rejected_tree(*row) if row else ""
 
     def _still_undecided(self, tx: Tx, work: Work, verdict: Verdict, entry: Entry) -> Hit:
         """Checked again to no avail: a person still has to decide."""
@@ -174,6 +207,7 @@ class Verdicts(Chains):
         reason = run.exit_reason or ExitReason.UNKNOWN
         outcome = _standing(verdict.outcome, step.move)
         cell = cell_of(run.status, reason, outcome)
+        self._weigh_verdict(tx, work, step, verdict, cell, entry.actor)
         data: dict[str, Any] = {
             **entry.data,
             "verdict": outcome,
@@ -182,7 +216,8 @@ class Verdicts(Chains):
         }
         if step.charges:
             data["charged"] = list(step.charges)
-        changes: dict[str, Any] = {"verdict": outcome, "cell": cell, **badges}
+        answered = outcome is not Outcome.PENDING and any(map(is_answer, found))
+        changes: dict[str, Any] = {"verdict": outcome, "cell": cell, "checked": answered, **badges}
         if step.move is Move.ACCEPT:
             changes["acceptance"] = _acceptance(verdict, found, entry.actor)
             changes["rescued"] = task.rescued or reason is not ExitReason.DONE
@@ -197,6 +232,7 @@ class Verdicts(Chains):
             level=verdict.level,
             reason=verdict.reason,
             cell=cell,
+            standing=Standing.CHECKED if answered else Standing.UNCHECKED,
             now=tx.now,
         )
         tx.run("drop_lease", run_key=run.key)
@@ -237,6 +273,19 @@ class Verdicts(Chains):
             return lambda: read(Task, hit.row)
 
         return self._witnessed("record_qa", actor, ticket, act, finding)
+
+
+def rejected_tree(judge: str, reason: str) -> str:
+    """Why checks alone can't make a tree green, whatever they found: who said no to it."""
+    who = judge.partition(":")[2] or judge
+    return f"{who} rejected this very tree: {reason}"[:REASON_LIMIT]
+
+
+def is_answer(finding: FindingRow) -> bool:
+    """Whether a check said how the work is; neither a claim is one, nor what a person thinks."""
+    decided = finding.outcome in (FindingOutcome.PASSED, FindingOutcome.FAILED)
+    asked = finding.binding and finding.phase is not Phase.BASELINE
+    return asked and decided and finding.kind not in _NO_CHECKS
 
 
 def _check_fresh(work: Work, given: Finding | Verdict) -> None:

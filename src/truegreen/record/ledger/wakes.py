@@ -7,7 +7,6 @@ each step looks at the fence in the transaction that takes it. Nothing else wake
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,13 +15,14 @@ from truegreen.errors import Frozen, InvalidInput, NotFound, NotRunning, Stale, 
 from truegreen.facts import SYSTEM, Actor, AgentKind, Child, Ticket, WakeCause, WakeState
 from truegreen.model import AgentStatus, EventLevel, Move, Note, Role, TaskStatus
 from truegreen.record.ids import new_id
-from truegreen.record.ledger.agents import BODY_LIMIT, Agents, wakeable
+from truegreen.record.ledger.agents import BODY_LIMIT, Agents, armed_under, same_wake, wakeable
 from truegreen.record.ledger.desk import Entry, Work
-from truegreen.record.ledger.inputs import typed
-from truegreen.record.ledger.reads import LONGEST_PAGE, bounded
+from truegreen.record.ledger.inputs import told_name, typed
+from truegreen.record.ledger.reads import LONGEST_PAGE, bounded, keys_of
 from truegreen.record.ledger.tasks import Tasks
 from truegreen.record.rows import Agent, Message, Run, Task, Wake, read
 from truegreen.record.store import Row, Tx
+from truegreen.tuples import NamedTuple
 
 PASSING = "while terminate --all goes on: "
 """What begins the reason of a freeze that is not to stay; nobody else's reason does."""
@@ -100,8 +100,12 @@ class Wakes(Tasks, Agents):
         actor: Actor,
         cause: WakeCause = WakeCause.RESUME,
         after_seconds: float = 0.0,
+        key: str | None = None,
     ) -> Wake:
-        """An agent is to be woken, now or later. A terminated one never is."""
+        """An agent is to be woken, now or later. A terminated one never is.
+
+        The same again under the same key is the same wake-up, whatever has become of it.
+        """
         self._may(actor, "wake")
         self._said("", actor)
         checked(body, "message", BODY_LIMIT)
@@ -111,7 +115,11 @@ class Wakes(Tasks, Agents):
         def act(tx: Tx) -> Callable[[], Wake]:
             agent = self._agent(tx, agent_id)
             self._own(tx, actor, "agent_in_tree", agent.key)
-            hit = self._arm(tx, agent, Entry(actor, body), WakeCause(cause), after_seconds)
+            first = armed_under(tx, key)
+            if first:
+                return same_wake(first, agent, body, int(after_seconds * 1e6))
+            entry = Entry(actor, body, key=key)
+            hit = self._arm(tx, agent, entry, WakeCause(cause), after_seconds)
             return lambda: read(Wake, hit.row)
 
         return self._witnessed("arm", actor, Ticket("", agent_id, 0, ""), act, {"agent": agent_id})
@@ -191,7 +199,8 @@ class Wakes(Tasks, Agents):
         """More work in a conversation whose task is done: another task under the same terms."""
         terms = read_contract(contract)
         title = self._first_title(tx, work.task)[:TITLE_ROOM] + _line(wake.body)
-        terms = replace(terms, title=title, goal=wake.body or terms.goal, depends_on=())
+        terms = replace(terms, title=title, goal=wake.body or terms.goal)
+        terms = replace(terms, depends_on=(), wait_for=())
         task_id, _ = self._open(tx, terms, entry, parent_key=work.task.key)
         return self._task(tx, task_id)
 
@@ -258,8 +267,8 @@ class Wakes(Tasks, Agents):
     def at_hand(self, agents: Iterable[Agent]) -> dict[int, AtHand]:
         """What agents have before them and behind them, by their keys."""
         with self._store.snapshot() as tx:
-            rows = {a.key: tx.one("agent_at_hand", agent_key=a.key) for a in agents}
-        return {key: AtHand(*row) for key, row in rows.items() if row}
+            rows = tx.all("agents_at_hand", keys=keys_of(agents))
+        return {row[0]: AtHand(*row[1:]) for row in rows}
 
     # -- what is said and found inside of a conversation ----------------------------------------
 
@@ -392,7 +401,7 @@ class Wakes(Tasks, Agents):
             "insert_agent",
             **given,
             id=agent_id,
-            name=checked(child.name or child.kind, "name", 200),
+            name=told_name(child.name or child.kind),
             definition=parent.definition,
             registered_by=str(SYSTEM),
             status=AgentStatus.TERMINATED if dead else status,

@@ -23,59 +23,162 @@ SELECT {task} FROM tasks WHERE tasks.key = :key {lock};
 
 -- name: work_locked
 -- A run with its task and lease; the task is held until the transaction ends.
-SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
+SELECT {task}, tasks.contract, {run}, {probing}, claims.kind, leases.token
   FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN leases ON leases.run_key = runs.key
   LEFT JOIN claims ON claims.run_key = runs.key
   WHERE runs.id = :run {lock_tasks};
 
+-- name: works_locked
+-- Some runs as above; their tasks are held until the transaction ends.
+SELECT {task}, tasks.contract, {run}, {probing}, claims.kind, leases.token
+  FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN leases ON leases.run_key = runs.key
+  LEFT JOIN claims ON claims.run_key = runs.key
+  WHERE runs.key IN ({keys}) ORDER BY tasks.key {lock_tasks};
+
 -- name: latest_locked
 -- A task with its latest run; the task is held until the transaction ends.
-SELECT {task}, tasks.contract, {run}, claims.kind, leases.token
+SELECT {task}, tasks.contract, {run}, {probing}, claims.kind, leases.token
   FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
   LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
   WHERE tasks.key = :key {lock_tasks};
 
 -- name: latest_owned
 -- The same, with who owns the run and the process that the owner wrote down.
-SELECT {task}, tasks.contract, {run}, leases.holder, leases.process, claims.kind, leases.token
+SELECT {task}, tasks.contract, {run}, {probing}, leases.holder, leases.process, claims.kind,
+    leases.token
   FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
   LEFT JOIN leases ON leases.run_key = runs.key LEFT JOIN claims ON claims.run_key = runs.key
   WHERE tasks.key = :key {lock_tasks};
 
 -- name: ready
--- Queued tasks whose time has come, most urgent first; on PostgreSQL nobody waits for another.
-SELECT tasks.id FROM tasks WHERE tasks.status = 'queued' AND tasks.not_before <= :now
-  AND tasks.sealed_at IS NULL AND NOT EXISTS (
+-- Queued tasks that could start now, most urgent first, and whether the start of one could keep
+-- another from it; on PostgreSQL nobody waits for another.
+SELECT tasks.id, {together} FROM tasks
+  WHERE tasks.status = 'queued' AND {hold} IS NULL AND NOT EXISTS (
     SELECT 1 FROM wakes WHERE wakes.task_key = tasks.key AND wakes.state = 'ready')
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n {skip_locked};
 
 -- name: dispatchable
--- Queued tasks that could start now and that nobody is about to, most urgent first: those that they
--- depend on have succeeded. A review comes with the task that it is about.
+-- Queued tasks that could start now and that nobody is about to, most urgent first. A review comes
+-- with the task that it is about.
 SELECT tasks.id, tasks.revision, above.id FROM tasks
-  LEFT JOIN reservations held ON held.task_key = tasks.key AND held.expires_at > :now
   LEFT JOIN tasks above ON above.key = tasks.qa_of_key
-  LEFT JOIN reservations chain ON chain.task_key = above.key AND chain.expires_at > :now
-  WHERE tasks.status = 'queued' AND tasks.not_before <= :now AND tasks.sealed_at IS NULL
-  AND held.task_key IS NULL AND chain.task_key IS NULL AND NOT EXISTS (
-    SELECT 1 FROM {needed} LEFT JOIN tasks other ON other.id = needed.value
-    WHERE other.status IS NULL OR other.status <> 'succeeded')
+  WHERE tasks.status = 'queued' AND {hold} IS NULL
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
 
+-- name: hold_of_task
+-- The first thing that holds a queued task back, as the dispatcher sees it.
+SELECT {hold} FROM tasks WHERE tasks.key = :key;
+
+-- name: is_held
+-- Whether something holds a queued task back by now.
+SELECT 1 FROM tasks WHERE tasks.key = :key AND {hold} IS NOT NULL;
+
 -- name: unmet_needs
--- What a task depends on that has not succeeded, and how it stands.
-SELECT needed.value, other.status FROM tasks, {needed}
-  LEFT JOIN tasks other ON other.id = needed.value
-  WHERE tasks.key = :key AND (other.status IS NULL OR other.status <> 'succeeded');
+-- What tasks depend on that has not succeeded and was not waived, and how it stands.
+SELECT tasks.key, needed.value, {needed_status} FROM tasks, {needed}
+  WHERE tasks.key IN ({keys}) AND {unmet} ORDER BY tasks.key, needed.value;
 
 -- name: held_back
--- Queued tasks whose time has not come, the first instant of them, and those that wait for others.
-SELECT COALESCE(SUM(CASE WHEN tasks.not_before > :now THEN 1 ELSE 0 END), 0),
-  MIN(CASE WHEN tasks.not_before > :now THEN tasks.not_before END),
-  COALESCE(SUM(CASE WHEN tasks.not_before <= :now AND EXISTS (
-    SELECT 1 FROM {needed} LEFT JOIN tasks other ON other.id = needed.value
-    WHERE other.status IS NULL OR other.status <> 'succeeded') THEN 1 ELSE 0 END), 0)
-  FROM tasks WHERE tasks.status = 'queued' AND tasks.sealed_at IS NULL;
+-- How many queued tasks are held back, by what holds them first.
+SELECT {hold}, COUNT(*) FROM tasks WHERE tasks.status = 'queued' GROUP BY 1;
+
+-- name: held_tasks
+-- Those tasks, in the order in which they would start.
+SELECT {task}, {hold} FROM tasks WHERE tasks.status = 'queued' AND {hold} IS NOT NULL
+  ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
+
+-- name: waits_of_tasks
+-- What keeps some tasks from every worker that was heard of lately, and below it what they need.
+SELECT tasks.key, {hold_of_all}, NULL, NULL FROM tasks
+  WHERE tasks.key IN ({keys}) AND tasks.status = 'queued'
+UNION ALL SELECT tasks.key, NULL, needed.value, {needed_status} FROM tasks, {needed}
+  WHERE tasks.key IN ({keys}) AND {unmet};
+
+-- name: holds_of_tasks
+-- What keeps some tasks from every worker that was heard of lately.
+SELECT tasks.key, {hold_of_all} FROM tasks
+  WHERE tasks.key IN ({keys}) AND tasks.status = 'queued';
+
+-- name: insert_demand
+-- What a new task asks of whoever starts it.
+INSERT INTO demands (task_key, labels, lane, definition, client, agent, host)
+  VALUES (:task_key, :labels, :lane, :definition, :client, :agent, :host);
+
+-- name: demand
+-- What a task asks of whoever starts it, and the task whose live run is in its lane.
+SELECT demands.labels, demands.lane, other.id, demands.host FROM demands
+  LEFT JOIN runs ON runs.lane = demands.lane AND runs.exit_reason IS NULL
+  LEFT JOIN tasks other ON other.key = runs.task_key
+  WHERE demands.task_key = :task_key;
+
+-- name: reservation
+-- Who is about to carry out a task, or the one that it reviews.
+SELECT holder, expires_at FROM reservations
+  WHERE task_key IN (SELECT tasks.key FROM tasks WHERE tasks.key = :task_key
+    UNION SELECT tasks.qa_of_key FROM tasks WHERE tasks.key = :task_key) AND expires_at > :now;
+
+-- name: insert_waiver
+-- A task may do without one that it needs; said once.
+INSERT INTO waivers (task_key, needed, actor, reason, at)
+  VALUES (:task_key, :needed, :actor, :reason, :now) ON CONFLICT DO NOTHING;
+
+-- name: insert_condition
+-- Something else that a queued task waits for.
+INSERT INTO conditions (id, task_key, kind, what, armed_by, created_at)
+  VALUES (:id, :task_key, :kind, :what, :armed_by, :now);
+
+-- name: conditions_of_task
+-- What a task waits for, and has waited for, beside other tasks.
+SELECT {condition} FROM conditions WHERE conditions.task_key = :task_key ORDER BY conditions.key;
+
+-- name: open_conditions
+-- What some tasks still wait for beside other tasks.
+SELECT {condition} FROM conditions WHERE conditions.task_key IN ({keys})
+  AND conditions.met_at IS NULL ORDER BY conditions.key;
+
+-- name: asked_before_start
+-- What people are asked before some queued tasks start, the first question of each first.
+SELECT {condition} FROM conditions JOIN tasks ON tasks.key = conditions.task_key
+  WHERE conditions.task_key IN ({keys}) AND conditions.kind = 'human'
+  AND conditions.met_at IS NULL AND tasks.status = 'queued' AND tasks.sealed_at IS NULL
+  ORDER BY conditions.key;
+
+-- name: condition
+-- One thing that is waited for.
+SELECT {condition} FROM conditions WHERE conditions.id = :id;
+
+-- name: messages_awaited
+-- What queued tasks wait to be told about a topic, or by a task.
+SELECT {condition} FROM conditions JOIN tasks ON tasks.key = conditions.task_key
+  WHERE conditions.kind = 'message' AND conditions.what IN (:topic, :sender)
+  AND conditions.met_at IS NULL AND tasks.status = 'queued' AND tasks.sealed_at IS NULL
+  ORDER BY conditions.task_key, conditions.key;
+
+-- name: files_awaited
+-- The files that queued tasks wait for which could start on a host; or those of one task.
+SELECT {condition}, tasks.id FROM conditions JOIN tasks ON tasks.key = conditions.task_key
+  LEFT JOIN demands ON demands.task_key = tasks.key
+  WHERE conditions.kind = 'file' AND conditions.met_at IS NULL AND conditions.key > :after
+  AND tasks.status = 'queued' AND tasks.sealed_at IS NULL
+  AND (demands.host IS NULL OR demands.host = :host) AND :task IN ('', tasks.id)
+  ORDER BY conditions.key LIMIT :n;
+
+-- name: meet_condition
+-- What was waited for has happened; its event stands already.
+UPDATE conditions SET met_at = :now, met_by = :met_by, fact = :fact
+  WHERE key = :key AND met_at IS NULL RETURNING key;
+
+-- name: waits_between
+-- What tasks that do not run wait for: others, or messages from others.
+SELECT tasks.id, needed.value, (SELECT other.key FROM tasks other WHERE other.id = needed.value)
+  FROM tasks, {needed}
+  WHERE tasks.key IN ({keys}) AND tasks.status IN ('queued', {settled}) AND {unmet}
+UNION ALL SELECT tasks.id, conditions.what, other.key FROM tasks
+  JOIN conditions ON conditions.task_key = tasks.key AND conditions.kind = 'message'
+    AND conditions.met_at IS NULL
+  JOIN tasks other ON other.id = conditions.what
+  WHERE tasks.key IN ({keys}) AND tasks.status IN ('queued', {settled});
 
 -- name: reserve_task
 -- Somebody is about to carry a task out; no row where another one is.
@@ -94,16 +197,16 @@ DELETE FROM reservations WHERE task_key = (SELECT tasks.key FROM tasks WHERE tas
 -- Which tasks processes of one machine are about to carry out.
 SELECT tasks.id, reservations.holder FROM reservations
   JOIN tasks ON tasks.key = reservations.task_key
-  WHERE substr(reservations.holder, 1, length(:host)) = :host ORDER BY tasks.key;
+  WHERE substr(reservations.holder, 1, length(:host)) = :host ORDER BY reservations.task_key;
 
 -- name: insert_task
 -- A new task; its open event stands already.
 INSERT INTO tasks (key, id, title, goal, role, mode, status, revision, head, attempts_max,
     deferrals_max, qa_rounds_max, priority, parent_key, qa_of_key, created_by, contract,
-    contract_digest, created_at, updated_at)
+    contract_digest, not_before, created_at, updated_at)
   VALUES (:key, :id, :title, :goal, :role, :mode, 'queued', 1, :head, :attempts_max,
     :deferrals_max, :qa_rounds_max, :priority, :parent_key, :qa_of_key, :created_by, :contract,
-    :contract_digest, :now, :now)
+    :contract_digest, :not_before, :now, :now)
   RETURNING {task};
 
 -- name: note_task
@@ -113,10 +216,11 @@ UPDATE tasks SET revision = :revision + 1, head = :to_head, updated_at = :now
   RETURNING {task};
 
 -- name: write_task
--- The only statement that moves a task. It names the status, fence and revision it comes from.
+-- The statement that moves a task. It names the status, fence and revision it comes from.
 UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
     exit_detail = :exit_detail, run_status = :run_status, verdict = :verdict, cell = :cell,
     silent = :silent, rescued = :rescued, overridden = :overridden, falsified = :falsified,
+    checked = :checked,
     sealed_at = :sealed_at, fence = :to_fence, revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
     attempts_max = :attempts_max, deferrals = :deferrals, qa_rounds = :qa_rounds,
     not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance,
@@ -124,12 +228,54 @@ UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
   WHERE key = :key AND status = :status AND fence = :fence AND revision = :revision
   RETURNING {task};
 
+-- name: write_tasks
+-- The same of several at once.
+UPDATE tasks SET
+    status = given.value ->> 'to_status', mode = given.value ->> 'mode',
+    exit_reason = given.value ->> 'exit_reason', exit_detail = given.value ->> 'exit_detail',
+    run_status = given.value ->> 'run_status', verdict = given.value ->> 'verdict',
+    cell = given.value ->> 'cell', silent = CAST(given.value ->> 'silent' AS bigint),
+    rescued = CAST(given.value ->> 'rescued' AS bigint),
+    overridden = CAST(given.value ->> 'overridden' AS bigint),
+    falsified = CAST(given.value ->> 'falsified' AS bigint),
+    checked = CAST(given.value ->> 'checked' AS bigint),
+    sealed_at = CAST(given.value ->> 'sealed_at' AS bigint),
+    fence = CAST(given.value ->> 'to_fence' AS bigint),
+    revision = CAST(given.value ->> 'revision' AS bigint) + 1,
+    head = {given_head}, attempt = CAST(given.value ->> 'attempt' AS bigint),
+    attempts = CAST(given.value ->> 'attempts' AS bigint),
+    attempts_max = CAST(given.value ->> 'attempts_max' AS bigint),
+    deferrals = CAST(given.value ->> 'deferrals' AS bigint),
+    qa_rounds = CAST(given.value ->> 'qa_rounds' AS bigint),
+    not_before = CAST(given.value ->> 'not_before' AS bigint),
+    agent_key = CAST(given.value ->> 'agent_key' AS bigint),
+    acceptance = given.value ->> 'acceptance', updated_at = CAST(given.value ->> 'now' AS bigint),
+    settled_at = CAST(given.value ->> 'settled_at' AS bigint)
+  FROM {given} WHERE tasks.key = CAST(given.value ->> 'key' AS bigint)
+    AND tasks.status = given.value ->> 'status'
+    AND tasks.fence = CAST(given.value ->> 'fence' AS bigint)
+    AND tasks.revision = CAST(given.value ->> 'revision' AS bigint)
+  RETURNING tasks.id;
+
 -- name: insert_event
 -- What was done, by whom, why; the triggers refuse one that is stale or leads nowhere.
 INSERT INTO events (id, task_key, run_id, revision, at, level, event, from_status, to_status, actor,
     reason, fence, idempotency_key, data, hash)
   VALUES (:id, :task_key, :run_id, :revision, :at, :level, :event, :from_status, :to_status, :actor,
     :reason, :fence, :idempotency_key, :data, :hash);
+
+-- name: insert_events
+-- The same of several tasks at once.
+INSERT INTO events (id, task_key, run_id, revision, at, level, event, from_status, to_status, actor,
+    reason, fence, idempotency_key, data, hash)
+  SELECT
+    given.value ->> 'id', CAST(given.value ->> 'task_key' AS bigint), given.value ->> 'run_id',
+    CAST(given.value ->> 'revision' AS bigint), CAST(given.value ->> 'at' AS bigint),
+    given.value ->> 'level', given.value ->> 'event', given.value ->> 'from_status',
+    given.value ->> 'to_status', given.value ->> 'actor', given.value ->> 'reason',
+    CAST(given.value ->> 'fence' AS bigint), given.value ->> 'idempotency_key',
+    given.value ->> 'data', {given_hash}
+  FROM {given} WHERE 1 = 1 RETURNING id;
 
 -- name: event_landed
 -- Whether an event with this client-made id was committed.
@@ -160,9 +306,10 @@ UPDATE house SET revision = :revision, head = :head WHERE key = 1 AND revision =
 -- name: insert_run
 -- A run under the fence of its running task.
 INSERT INTO runs (id, task_key, attempt, fence, status, agent_key, isolation, base_digest, facts,
-    created_at)
+    lane, cost_granted, tokens_granted, created_at)
   VALUES (:id, :task_key, :attempt, :fence, 'starting', :agent_key, :isolation, :base_digest,
-    :facts, :now);
+    :facts, (SELECT lane FROM demands WHERE demands.task_key = :task_key), :cost_granted,
+    :tokens_granted, :now);
 
 -- name: see_run
 -- The process of a run was seen.
@@ -174,28 +321,48 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
     exit_code = :exit_code, signal = :signal, ended_by = :ended_by, verdict = :verdict,
     verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
-    ended_at = :now
+    cost = :cost, tokens = :tokens, ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
+
+-- name: end_runs
+-- The same of several at once.
+UPDATE runs SET
+    status = given.value ->> 'status', exit_reason = given.value ->> 'exit_reason',
+    exit_detail = given.value ->> 'exit_detail',
+    exit_code = CAST(given.value ->> 'exit_code' AS bigint),
+    signal = CAST(given.value ->> 'signal' AS bigint), ended_by = given.value ->> 'ended_by',
+    verdict = given.value ->> 'verdict', verdict_reason = given.value ->> 'reason',
+    cell = given.value ->> 'cell', digest = given.value ->> 'digest',
+    usage = given.value ->> 'usage', facts = given.value ->> 'facts',
+    cost = CAST(given.value ->> 'cost' AS bigint),
+    tokens = CAST(given.value ->> 'tokens' AS bigint),
+    ended_at = CAST(given.value ->> 'now' AS bigint)
+  FROM {given} WHERE runs.key = CAST(given.value ->> 'key' AS bigint)
+    AND runs.exit_reason IS NULL
+  RETURNING runs.id;
 
 -- name: tell_run
 -- What came to light about a run after others had ended it.
-UPDATE runs SET facts = :facts WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
+UPDATE runs SET facts = :facts, cost = CASE WHEN :cost > cost THEN :cost ELSE cost END,
+    tokens = CASE WHEN :tokens > tokens THEN :tokens ELSE tokens END
+  WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: judge_run
 -- What was found about an ended run.
 UPDATE runs SET verdict = :verdict, level = :level, verdict_reason = :reason, cell = :cell,
-    judged_at = :now
+    standing = :standing, judged_at = :now
   WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: insert_lease
 -- A supervisor owns a run for a while.
-INSERT INTO leases (run_key, token, holder, boot, expires_at)
-  VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at);
+INSERT INTO leases (run_key, token, holder, boot, expires_at, lasts)
+  VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at, :lasts);
 
 -- name: renew_lease
 -- A heartbeat: only for the lease and fence that it names; the lease outlives the run's process
 -- until its verdict is there.
-UPDATE leases SET expires_at = :expires_at, boot = :boot, process = COALESCE(:process, process)
+UPDATE leases SET expires_at = :expires_at, lasts = :lasts, boot = :boot,
+    process = COALESCE(:process, process), active_at = COALESCE(:active_at, active_at)
   WHERE token = :token AND run_key = (SELECT runs.key FROM runs
     JOIN tasks ON tasks.key = runs.task_key WHERE runs.id = :run
     AND tasks.fence = :fence AND tasks.sealed_at IS NULL)
@@ -204,7 +371,7 @@ UPDATE leases SET expires_at = :expires_at, boot = :boot, process = COALESCE(:pr
 -- name: take_lease
 -- Another supervisor takes over what a dead one left.
 UPDATE leases SET token = :token, holder = :holder, boot = :boot, expires_at = :expires_at,
-    stop_asked = ''
+    lasts = :lasts, stop_asked = ''
   WHERE run_key = :run_key RETURNING run_key;
 
 -- name: ask_stop
@@ -221,15 +388,24 @@ SELECT tasks.status, tasks.fence, tasks.sealed_at, runs.exit_reason, leases.toke
 -- Runs whose owner's name begins so.
 SELECT {lease}, runs.id, tasks.id, tasks.status, tasks.fence FROM leases
   JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
-  WHERE substr(leases.holder, 1, length(:host)) = :host ORDER BY leases.run_key LIMIT :n;
+  WHERE substr(leases.holder, 1, length(:host)) = :host AND leases.run_key > :after
+  ORDER BY leases.run_key LIMIT :n;
 
 -- name: lease
 -- Who owns a run.
 SELECT {lease} FROM leases WHERE leases.run_key = :run_key;
 
+-- name: leases_of
+-- Who owns some runs.
+SELECT {lease} FROM leases WHERE leases.run_key IN ({keys});
+
 -- name: drop_lease
 -- Nobody owns the run any more.
 DELETE FROM leases WHERE run_key = :run_key;
+
+-- name: drop_leases
+-- Nobody owns these runs any more.
+DELETE FROM leases WHERE run_key IN ({keys});
 
 -- name: leases_that_ran_out
 -- Runs whose supervisor fell silent, or whose machine has started anew.
@@ -274,6 +450,13 @@ SELECT {finding} FROM findings WHERE findings.run_key = :run_key ORDER BY findin
 -- Everything that was found about a task, oldest first.
 SELECT {finding} FROM runs JOIN findings ON findings.run_key = runs.key
   WHERE runs.task_key = :key ORDER BY findings.key;
+
+-- name: rejection_of_tree
+-- The latest no of a person about one tree that runs of a task left, and who said it.
+SELECT findings.judge, findings.reason FROM runs JOIN findings ON findings.run_key = runs.key
+  WHERE runs.task_key = :key AND findings.digest = :digest AND findings.kind = 'person'
+  AND findings.outcome = 'failed' AND findings.binding = 1
+  ORDER BY findings.key DESC LIMIT 1;
 
 -- name: claim_of_run
 -- What the agent of a run declared.
@@ -370,9 +553,9 @@ UPDATE agents SET status = :to_status, session = COALESCE(session, :session), up
 WITH RECURSIVE family (key) AS (
     SELECT key FROM agents WHERE id = :agent
     UNION SELECT runs.agent_key FROM runs WHERE runs.agent_key IS NOT NULL
-      AND (runs.task_key = :task_key OR runs.task_key IN (SELECT qa.key FROM tasks qa
-        WHERE qa.qa_of_key = :task_key AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked'
-          OR qa.status NOT IN ({settled}))))
+      AND runs.task_key IN (SELECT tasks.key FROM tasks WHERE tasks.key = :task_key
+        UNION ALL SELECT qa.key FROM tasks qa WHERE qa.qa_of_key = :task_key
+        AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked' OR qa.status NOT IN ({settled})))
     UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
       OR (agents.kind = 'agent' AND agents.session = (SELECT same.session FROM agents same
         WHERE same.key = family.key AND same.kind = 'agent')))
@@ -384,15 +567,16 @@ WITH RECURSIVE family (key) AS (
 WITH RECURSIVE family (key) AS (
     SELECT key FROM agents WHERE id = :agent
     UNION SELECT runs.agent_key FROM runs WHERE runs.agent_key IS NOT NULL
-      AND (runs.task_key = :task_key OR runs.task_key IN (SELECT qa.key FROM tasks qa
-        WHERE qa.qa_of_key = :task_key AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked'
-          OR qa.status NOT IN ({settled}))))
+      AND runs.task_key IN (SELECT tasks.key FROM tasks WHERE tasks.key = :task_key
+        UNION ALL SELECT qa.key FROM tasks qa WHERE qa.qa_of_key = :task_key
+        AND (qa.sealed_at IS NOT NULL OR qa.status = 'blocked' OR qa.status NOT IN ({settled})))
     UNION SELECT agents.key FROM agents JOIN family ON agents.parent_key = family.key
       OR (agents.kind = 'agent' AND agents.session = (SELECT same.session FROM agents same
         WHERE same.key = family.key AND same.kind = 'agent')))
-  SELECT runs.task_key FROM runs JOIN family ON runs.agent_key = family.key
+  SELECT runs.task_key FROM family JOIN runs ON runs.agent_key = family.key
     WHERE runs.exit_reason IS NULL
-    OR runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = family.key)
+  UNION SELECT runs.task_key FROM family JOIN runs
+    ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = family.key)
   UNION SELECT wakes.task_key FROM wakes JOIN family ON wakes.agent_key = family.key
     WHERE wakes.state = 'ready' ORDER BY 1;
 
@@ -443,14 +627,18 @@ SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
   AND (tasks.sealed_at IS NOT NULL OR agents.status = 'terminated') ORDER BY runs.key;
 
 -- name: fenced_work_since
--- The same of all that was terminated since an instant.
+-- The same of all that was terminated since an instant; with an end, PostgreSQL takes it for little.
 SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
     CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
     runs.seen_at, runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
   LEFT JOIN events ON events.task_key = tasks.key AND events.event IN ('terminate', 'seal')
-  LEFT JOIN agents ON agents.key = runs.agent_key
-  WHERE tasks.sealed_at >= :at OR agents.terminated_at >= :at ORDER BY runs.key;
+  WHERE runs.key IN (
+    SELECT r.key FROM tasks t JOIN runs r ON r.task_key = t.key
+      WHERE t.sealed_at BETWEEN :at AND 9223372036854775807
+    UNION SELECT r.key FROM agents a JOIN runs r ON r.agent_key = a.key
+      WHERE a.terminated_at BETWEEN :at AND 9223372036854775807)
+  ORDER BY runs.key;
 
 -- name: doubtful_runs
 -- The latest runs that have ended, with whether somebody saw the last of their processes go.
@@ -481,7 +669,7 @@ SELECT agents.id, agents.kind, agents.session, runs.id, runs.facts, (SELECT firs
   JOIN runs ON runs.key = (SELECT MAX(r.key) FROM runs r WHERE r.agent_key =
     CASE WHEN agents.kind = 'agent' THEN agents.key ELSE agents.parent_key END)
   WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at
-  AND agents.session IS NOT NULL ORDER BY agents.key;
+  AND agents.session IS NOT NULL ORDER BY agents.key + 0;
 
 -- name: children_of_agent
 -- What is registered below an agent, newest first.
@@ -596,10 +784,16 @@ SELECT around.session, agents.session FROM agents JOIN agents around
   WHERE agents.id = :agent AND agents.kind NOT IN ('agent', 'conversation')
   AND agents.session IS NOT NULL AND around.session IS NOT NULL ORDER BY around.key;
 
+-- name: names_in_run
+-- What the agent of a run, and what lives inside of its conversation, call themselves by.
+SELECT DISTINCT agents.session FROM agents JOIN runs
+  ON runs.agent_key = agents.key OR runs.agent_key = agents.parent_key
+  WHERE runs.id = :run AND agents.session IS NOT NULL;
+
 -- name: fenced_runs
 -- Runs whose agent was terminated since an instant.
 SELECT runs.id FROM agents JOIN runs ON runs.agent_key = agents.key
-  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at ORDER BY runs.key;
+  WHERE agents.terminated_at IS NOT NULL AND agents.terminated_at >= :at ORDER BY runs.key + 0;
 
 -- name: insert_wake
 -- An agent is to be woken; a terminated one never is.
@@ -643,16 +837,17 @@ SELECT {run}, tasks.id, tasks.contract, tasks.qa_of_key FROM runs
   WHERE runs.key = (SELECT MAX(r.key) FROM runs r JOIN agents ON agents.key = r.agent_key
     WHERE agents.id = :agent);
 
--- name: agent_at_hand
--- What an agent has before it and behind it: unread messages, wake-ups, its last task, its parent.
-SELECT (SELECT COUNT(*) FROM messages LEFT JOIN deliveries d ON d.message_key = messages.key
-    WHERE messages.agent_key = :agent_key AND d.message_key IS NULL),
-  (SELECT COUNT(*) FROM wakes WHERE wakes.agent_key = :agent_key
+-- name: agents_at_hand
+-- What agents have before them and behind them: unread messages, wake-ups, last task, parent.
+SELECT agents.key,
+  (SELECT COUNT(*) FROM messages LEFT JOIN deliveries d ON d.message_key = messages.key
+    WHERE messages.agent_key = agents.key AND d.message_key IS NULL),
+  (SELECT COUNT(*) FROM wakes WHERE wakes.agent_key = agents.key
     AND wakes.state IN ('armed', 'ready')),
   (SELECT tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
-    WHERE runs.agent_key = :agent_key ORDER BY runs.key DESC LIMIT 1),
-  (SELECT above.id FROM agents JOIN agents above ON above.key = agents.parent_key
-    WHERE agents.key = :agent_key);
+    WHERE runs.agent_key = agents.key ORDER BY runs.key DESC LIMIT 1),
+  (SELECT above.id FROM agents above WHERE above.key = agents.parent_key)
+  FROM agents WHERE agents.key IN ({keys});
 
 -- name: wakes_of_agent
 -- An agent's wake-ups, oldest first.
@@ -767,15 +962,25 @@ SELECT {agent} FROM agents WHERE agents.key < :before {filters}
 agents.status = :status;
 
 -- name: open_inbox_item
--- Something waits for a person; the same cause again only counts.
-INSERT INTO inbox (id, cause, cell, severity, task_key, run_key, title, reason, next, times, state,
-    created_at, updated_at)
-  VALUES (:id, :cause, :cell, :severity, :task_key, :run_key, :title, :reason, :next, 1, 'open',
-    :now, :now)
+-- Something waits for a person; the same cause again only counts. What is critical, a question, and
+-- what has another reason this time wakes up, whoever took it or put it off.
+INSERT INTO inbox (id, cause, topic, cell, severity, task_key, run_key, title, reason, next, times,
+    state, snoozed_until, created_at, updated_at, open_since)
+  VALUES (:id, :cause, :topic, :cell, :severity, :task_key, :run_key, :title, :reason, :next, 1,
+    :state, :snoozed_until, :now, :now, :now)
   ON CONFLICT (cause) WHERE state <> 'resolved' DO UPDATE SET times = inbox.times + 1,
     task_key = :task_key, run_key = :run_key, reason = :reason, severity = :severity,
-    cell = :cell, next = :next, updated_at = :now, snoozed_until = NULL,
-    state = CASE inbox.state WHEN 'snoozed' THEN 'open' ELSE inbox.state END;
+    cell = :cell, next = :next, topic = :topic, updated_at = :now,
+    open_since = CASE WHEN inbox.state = 'open' THEN inbox.open_since
+      WHEN :wakes = 1 OR inbox.topic NOT IN ('', :topic) THEN :now
+      WHEN inbox.state = 'snoozed' AND inbox.snoozed_until <= :now THEN inbox.snoozed_until
+      ELSE inbox.open_since END,
+    snoozed_until = CASE WHEN :wakes = 0 AND inbox.topic IN ('', :topic)
+      AND inbox.snoozed_until > :now THEN inbox.snoozed_until END,
+    whole_topic = CASE WHEN inbox.topic = :topic THEN inbox.whole_topic ELSE 0 END,
+    state = CASE WHEN :wakes = 1 OR inbox.topic NOT IN ('', :topic) THEN 'open'
+      WHEN inbox.state <> 'snoozed' THEN inbox.state
+      WHEN inbox.snoozed_until > :now THEN 'snoozed' ELSE 'open' END;
 
 -- name: count_more_of_cause
 -- What a person has to look at happened so many times more.
@@ -785,6 +990,11 @@ UPDATE inbox SET times = times + :n WHERE cause = :cause AND state <> 'resolved'
 -- Whether something with this cause is not resolved yet.
 SELECT inbox.key FROM inbox WHERE inbox.cause = :cause AND inbox.state <> 'resolved';
 
+-- name: run_of_cause
+-- The run because of which somebody has to look at this, until it is resolved.
+SELECT runs.id FROM inbox JOIN runs ON runs.key = inbox.run_key
+  WHERE inbox.cause = :cause AND inbox.state <> 'resolved';
+
 -- name: inbox_item_locked
 -- One inbox item, held until the transaction ends.
 SELECT {inbox} FROM inbox WHERE inbox.id = :id {lock};
@@ -792,13 +1002,14 @@ SELECT {inbox} FROM inbox WHERE inbox.id = :id {lock};
 -- name: write_inbox_item
 -- A person dealt with an item.
 UPDATE inbox SET state = :state, owner = :owner, snoozed_until = :snoozed_until,
-    outcome = :outcome, updated_at = :now
+    whole_topic = :whole_topic, outcome = :outcome, updated_at = :now,
+    closed_by = CASE WHEN CAST(:outcome AS text) IS NULL THEN '' ELSE :owner END
   WHERE key = :key AND state <> 'resolved' RETURNING {inbox};
 
 -- name: inbox_waiting
 -- What waits for a person with one urgency, oldest first; a snoozed item waits until its time.
 SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
-  WHERE inbox.severity = :severity AND inbox.state <> 'resolved'
+  WHERE inbox.severity = :severity AND inbox.state <> 'resolved' AND inbox.key > :after
   AND COALESCE(inbox.snoozed_until, 0) <= :now
   ORDER BY inbox.key LIMIT :n;
 
@@ -806,12 +1017,14 @@ SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
 -- A task that moved on needs nobody for what it waited for; what others share stays open.
 UPDATE inbox SET state = 'resolved', snoozed_until = NULL, outcome = :outcome, updated_at = :now
   WHERE task_key = :task_key AND state <> 'resolved'
+  AND cell NOT IN
+    ('settings_changed', 'unknown_share', 'queue_age', 'queue_depth', 'breaker', 'limit')
   AND (times = 1 OR cause = cell || ':' || :task_id);
 
 -- name: insert_token
 -- A token; only the digest of its secret is kept.
-INSERT INTO tokens (id, role, name, digest, task_key, run_key, fence, created_at, expires_at)
-  VALUES (:id, :role, :name, :digest, :task_key, :run_key, :fence, :now, :expires_at)
+INSERT INTO tokens (id, role, name, digest, task_key, run_key, fence, created_at, expires_at, kind)
+  VALUES (:id, :role, :name, :digest, :task_key, :run_key, :fence, :now, :expires_at, :kind)
   RETURNING {token};
 
 -- name: token_by_digest
@@ -822,12 +1035,16 @@ SELECT {token}, runs.id, runs.exit_reason, tasks.fence, tasks.sealed_at FROM tok
 
 -- name: token_by_name
 -- A live token that goes by this name in this role.
-SELECT id FROM tokens WHERE role = :role AND name = :name AND revoked_at IS NULL
-  AND COALESCE(expires_at, :now + 1) > :now LIMIT 1;
+SELECT id FROM tokens WHERE role = :role AND name = :name AND kind = 'key'
+  AND revoked_at IS NULL AND COALESCE(expires_at, :now + 1) > :now LIMIT 1;
 
--- name: tokens_all
--- Every token, newest first; never a secret.
-SELECT {token} FROM tokens ORDER BY tokens.key DESC LIMIT 1000;
+-- name: tokens_of_people
+-- Keys, login codes and sessions, newest first; never a secret.
+SELECT {token} FROM tokens WHERE tokens.run_key IS NULL ORDER BY tokens.key DESC LIMIT 1000;
+
+-- name: tokens_of_runs
+-- What runs were given, newest first; never a secret.
+SELECT {token} FROM tokens WHERE tokens.run_key IS NOT NULL ORDER BY tokens.key DESC LIMIT 1000;
 
 -- name: token_locked
 -- One token, held until the transaction ends.
@@ -881,15 +1098,25 @@ SELECT {run} FROM runs WHERE runs.task_key = :key ORDER BY runs.attempt;
 -- name: agents_of_task
 -- Who worked at a task, and who lived inside of their conversations.
 SELECT {agent} FROM agents
-  WHERE agents.key IN (SELECT runs.agent_key FROM runs WHERE runs.task_key = :key)
-  OR (agents.kind <> 'agent'
-    AND agents.parent_key IN (SELECT runs.agent_key FROM runs WHERE runs.task_key = :key))
-  ORDER BY agents.key;
+  WHERE agents.key IN (SELECT runs.agent_key FROM runs WHERE runs.task_key = :key
+    UNION SELECT inside.key FROM runs JOIN agents inside ON inside.parent_key = runs.agent_key
+    WHERE runs.task_key = :key AND inside.kind <> 'agent') ORDER BY agents.key;
 
--- name: latest_verdict
--- The level and sentence of one run of a task.
-SELECT runs.task_key, runs.level, runs.verdict_reason FROM runs
-  WHERE runs.task_key = :key AND runs.attempt = :attempt;
+-- name: latest_verdicts
+-- The level and sentence of the latest run of some tasks, and what its agent was kept in and said.
+SELECT runs.task_key, runs.level, runs.verdict_reason, runs.isolation,
+    CASE WHEN claims.source <> 'exit' THEN claims.reason ELSE '' END
+  FROM tasks JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  LEFT JOIN claims ON claims.run_key = runs.key
+  WHERE tasks.key IN ({keys});
+
+-- name: called_off
+-- By whom some tasks were called off or terminated, and why.
+SELECT tasks.key, events.actor, events.reason FROM tasks
+  JOIN events ON events.task_key = tasks.key AND events.revision = (SELECT ended.revision
+    FROM events AS ended WHERE ended.task_key = tasks.key
+    AND ended.event IN ('cancel', 'terminate') ORDER BY ended.revision DESC LIMIT 1)
+  WHERE tasks.key IN ({keys});
 
 -- name: agent
 -- One agent.
@@ -898,6 +1125,35 @@ SELECT {agent} FROM agents WHERE agents.id = :id;
 -- name: page
 -- Tasks, newest first, by any filters.
 SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY tasks.key DESC LIMIT :n;
+
+-- name: page_of_words
+-- The same of what an index of words has found.
+SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY {found_first} LIMIT :n;
+
+-- name: page_of_agent
+-- The same of what one agent worked at, each task once.
+SELECT {task} FROM runs CROSS JOIN tasks
+  WHERE runs.agent_key = :agent_key AND runs.task_key < :before AND runs.key =
+    (SELECT MAX(r.key) FROM runs r WHERE r.agent_key = :agent_key AND r.task_key = runs.task_key)
+  AND tasks.key = runs.task_key {filters} ORDER BY runs.task_key DESC LIMIT :n;
+
+-- name: ranked
+-- The same by their place, where an index leads to what the filters choose.
+SELECT {task} FROM tasks WHERE {place} > :floor AND {place} < :before {filters}
+  ORDER BY {place} DESC LIMIT :n;
+
+-- name: ranked_by_two
+-- The same where an index leads to two of the filters.
+SELECT {task} FROM tasks WHERE {place_of_two} > :floor AND {place_of_two} < :before {filters}
+  ORDER BY {place_of_two} DESC LIMIT :n;
+
+-- name: edge_of_words
+-- The task before the newest so many with some words; none where there are no more than these.
+{edge_of_words};
+
+-- name: agent_key
+-- The key of an agent.
+SELECT agents.key FROM agents WHERE agents.id = :id;
 
 -- name: filter_silent
 -- Only silent failures.
@@ -924,24 +1180,65 @@ tasks.exit_reason = :exit_reason;
 tasks.role = :role;
 
 -- name: filter_agent
--- Only what one agent worked at.
-tasks.key IN (SELECT runs.task_key FROM runs JOIN agents ON agents.key = runs.agent_key
-    WHERE agents.id = :agent);
+-- Only silent failures that one agent worked at, however much it has worked at.
+tasks.key IN (SELECT runs.task_key FROM runs WHERE runs.agent_key = :agent_key
+    INTERSECT SELECT red.key FROM tasks red WHERE red.silent = 1);
+
+-- name: filter_agents
+-- Only what some agents worked at.
+tasks.key IN (SELECT runs.task_key FROM runs WHERE runs.agent_key IN ({keys}));
+
+-- name: filter_called
+-- Only what agents of a name worked at, where there are very many of them.
+EXISTS (SELECT 1 FROM runs CROSS JOIN agents WHERE runs.task_key = tasks.key
+    AND agents.key = runs.agent_key AND agents.name = :called);
+
+-- name: agents_named
+-- The keys of agents of a name.
+SELECT agents.key FROM agents WHERE agents.name = :name ORDER BY agents.key LIMIT :n;
+
+-- name: filter_since
+-- Only what was created since an instant; nothing up to that key was.
+tasks.key > :low AND tasks.created_at >= :since;
+
+-- name: filter_ended_since
+-- Only what was created before an instant, and has ended since.
+tasks.created_at < :since AND tasks.key IN (SELECT runs.task_key FROM runs
+    WHERE runs.ended_at >= :since);
+
+-- name: filter_until
+-- Only what was created before an instant, and has not ended since.
+tasks.created_at < :until AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.task_key = tasks.key
+    AND runs.ended_at >= :until);
+
+-- name: last_task_before
+-- The key of the last task before an id.
+SELECT tasks.key FROM tasks WHERE tasks.id < :id ORDER BY tasks.id DESC LIMIT 1;
+
+-- name: first_task_from
+-- The key of the first task from an id on.
+SELECT tasks.key FROM tasks WHERE tasks.id >= :id ORDER BY tasks.id LIMIT 1;
 
 -- name: filter_search
 -- Only tasks with these words in title or goal.
 {matches};
 
+-- name: filter_search_each
+-- The same, where there is less to choose from than has these words.
+{each_matches};
+
 -- name: counters
--- How many tasks stand where.
-SELECT status, cell, run_status, CAST(SUM(tasks) AS bigint) FROM counters
-  GROUP BY status, cell, run_status HAVING SUM(tasks) <> 0 ORDER BY status, cell, run_status;
+-- How many tasks stand where, and whether a check gave an answer about them.
+SELECT status, cell, run_status, CAST(SUM(tasks) AS bigint), checked FROM counters
+  GROUP BY status, cell, run_status, checked HAVING SUM(tasks) <> 0
+  ORDER BY status, cell, run_status, checked;
 
 -- name: tallies
--- How many runs ended how since an hour, by cell, reason, mode and role.
-SELECT cell, exit_reason, mode, role, CAST(SUM(runs) AS bigint) FROM tallies WHERE hour >= :hour
-  GROUP BY cell, exit_reason, mode, role HAVING SUM(runs) <> 0
-  ORDER BY cell, exit_reason, mode, role;
+-- How many runs ended how since an hour, by cell, reason, mode, role, and whether that stands.
+SELECT cell, exit_reason, mode, role, CAST(SUM(runs) AS bigint), standing FROM tallies
+  WHERE hour BETWEEN :hour AND 9223372036854775807
+  GROUP BY cell, exit_reason, mode, role, standing HAVING SUM(runs) <> 0
+  ORDER BY cell, exit_reason, mode, role, standing;
 
 -- name: count_call
 -- One more call of this kind; calls are counted even when they change nothing.
@@ -971,12 +1268,16 @@ SELECT {event}, NULL FROM events WHERE events.task_key IS NULL AND events.revisi
 
 -- name: feed
 -- All events in an order that no later commit can change.
-SELECT {event}, tasks.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
+SELECT {event}, (SELECT tasks.id FROM tasks WHERE tasks.key = events.task_key) FROM events
   WHERE {feed_after} ORDER BY {feed_order} LIMIT :n;
+
+-- name: feed_in_doubt
+-- Whether a writer ended during the look, and nobody can tell any more in which database it was.
+{feed_in_doubt};
 
 -- name: latest_events
 -- The newest events, newest first.
-SELECT {event}, tasks.id FROM events LEFT JOIN tasks ON tasks.key = events.task_key
+SELECT {event}, (SELECT tasks.id FROM tasks WHERE tasks.key = events.task_key) FROM events
   WHERE events.key < :before ORDER BY events.key DESC LIMIT :n;
 
 -- name: all_tasks
@@ -985,9 +1286,9 @@ SELECT {task} FROM tasks WHERE tasks.key > :after ORDER BY tasks.key LIMIT :n;
 
 -- name: counters_by_hand
 -- What the counters should say.
-SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks
-  GROUP BY status, COALESCE(cell, ''), COALESCE(run_status, '')
-  ORDER BY status, COALESCE(cell, ''), COALESCE(run_status, '');
+SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*), checked FROM tasks
+  GROUP BY status, COALESCE(cell, ''), COALESCE(run_status, ''), checked
+  ORDER BY status, COALESCE(cell, ''), COALESCE(run_status, ''), checked;
 
 -- name: contradictions
 -- Tasks that say something else than their latest run, or are green without a check that passed.
@@ -1016,9 +1317,21 @@ SELECT runs.id, tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
 SELECT {event} FROM events WHERE events.task_key = :key AND events.to_status = :status
   ORDER BY events.revision DESC LIMIT 1;
 
+-- name: answers_questions
+-- The events since which some tasks stand where they stand, and the tree that each one's run left.
+SELECT {event}, tasks.key, tasks.status, runs.key, runs.digest FROM tasks
+  JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  JOIN events ON events.task_key = tasks.key AND events.revision = (SELECT arrived.revision
+    FROM events AS arrived WHERE arrived.task_key = tasks.key AND arrived.to_status = tasks.status
+    ORDER BY arrived.revision DESC LIMIT 1)
+  WHERE tasks.key IN ({keys}) AND tasks.sealed_at IS NULL;
+
 -- name: answers_given
 -- How often somebody has said yes since an instant: approvals and acceptances.
-SELECT COUNT(*) FROM events WHERE actor = :actor AND at > :since AND event IN ('resume', 'accept');
+SELECT (SELECT COUNT(*) FROM events
+    WHERE actor = :actor AND at > :since AND event IN ('resume', 'accept'))
+  + (SELECT COUNT(*) FROM conditions
+    WHERE kind = 'human' AND met_by = :actor AND met_at > :since);
 
 -- name: answers_by_qa
 -- The QA reviews of a task, oldest first.
@@ -1032,12 +1345,12 @@ SELECT {task} FROM tasks WHERE tasks.key = :key;
 -- Tasks that wait for a QA review which nobody carries on: none is open.
 SELECT {task} FROM tasks WHERE tasks.status = 'pending_qa' AND NOT EXISTS
   (SELECT 1 FROM tasks r WHERE r.qa_of_key = tasks.key AND r.status NOT IN ({settled}))
-  ORDER BY tasks.key LIMIT :n;
+  ORDER BY {place} LIMIT :n;
 
 -- name: undecided
 -- Tasks that wait for a person's decision, with their terms.
-SELECT {task}, tasks.contract FROM tasks WHERE tasks.status = 'needs_review'
-  ORDER BY tasks.key LIMIT :n;
+SELECT tasks.id, tasks.updated_at, tasks.contract FROM tasks WHERE tasks.status = 'needs_review'
+  ORDER BY {place} LIMIT :n;
 
 -- name: audit_runs
 -- Runs that ended in a period, with their task, agent and claim; the terms where green hangs on them.
@@ -1062,7 +1375,7 @@ SELECT findings.run_key, findings.check_name, findings.kind, findings.phase, fin
     CASE WHEN findings.kind IN ('claim', 'qa') THEN findings.evidence ELSE '' END
   FROM runs JOIN findings ON findings.run_key = runs.key
   WHERE runs.ended_at IS NOT NULL AND (runs.ended_at, runs.key) > (:after_at, :after_key)
-  AND (runs.ended_at, runs.key) <= (:to_at, :to_key)
+  AND (runs.ended_at, runs.key) <= (:to_at, :to_key) AND runs.ended_at BETWEEN :after_at AND :to_at
   ORDER BY runs.ended_at, runs.key, findings.key;
 
 -- name: audit_late
@@ -1089,3 +1402,797 @@ SELECT events.key, events.actor, events.event, events.at, events.data, tasks.id,
   WHERE events.actor = :actor AND events.event IN ('resume', 'accept')
   AND events.at >= :since AND (events.at, events.key) > (:after_at, :after_key)
   ORDER BY events.at, events.key LIMIT :n;
+
+-- name: login_locked
+-- A login code that is still good, held until the transaction ends.
+SELECT {token} FROM tokens WHERE tokens.digest = :digest AND tokens.kind = 'login'
+  AND tokens.revoked_at IS NULL AND tokens.expires_at > :now {lock};
+
+-- name: keep_request
+-- A request that may come twice, by whoever sends it.
+INSERT INTO requests (actor, request_key, fingerprint, at)
+  VALUES (:actor, :request_key, :fingerprint, :now) ON CONFLICT DO NOTHING;
+
+-- name: request_kept
+-- What a key was used for first.
+SELECT fingerprint, at FROM requests WHERE actor = :actor AND request_key = :request_key;
+
+-- name: forget_requests
+-- Nobody sends a request again after so long.
+DELETE FROM requests WHERE at < :before;
+
+-- name: see_active
+-- An agent says that it lives.
+UPDATE leases SET active_at = :now WHERE run_key = :run_key;
+
+-- name: insert_artifact
+-- Something that an agent handed in.
+INSERT INTO artifacts (run_key, name, sha256, size, at)
+  VALUES (:run_key, :name, :content, :size, :now) RETURNING {artifact};
+
+-- name: artifacts_of_run
+-- What an agent handed in, oldest first.
+SELECT {artifact} FROM artifacts JOIN runs ON runs.key = artifacts.run_key
+  WHERE runs.id = :run ORDER BY artifacts.key;
+
+-- name: latest_event
+-- How far the history reaches.
+SELECT COALESCE(MAX(key), 0) FROM events;
+
+-- name: tallies_by_hour
+-- How many runs ended in which cell, hour by hour, and whether that stands. Bounded on both sides,
+-- or PostgreSQL takes the stretch for a third of all.
+SELECT hour, cell, CAST(SUM(runs) AS bigint), standing FROM tallies
+  WHERE hour >= :hour AND hour <= :hour + 1000000 GROUP BY hour, cell, standing HAVING SUM(runs) <> 0 ORDER BY hour, cell, standing;
+
+-- name: live_runs
+-- Runs that have not ended, newest first, with whom they belong to and when they last did something.
+SELECT {run}, tasks.id, tasks.title, tasks.role, agents.id, agents.name, leases.holder,
+    leases.active_at, leases.expires_at, leases.boot, tasks.contract
+  FROM (SELECT runs.key FROM runs WHERE runs.exit_reason IS NULL ORDER BY runs.key DESC
+    LIMIT :n) AS newest JOIN runs ON runs.key = newest.key JOIN tasks ON tasks.key = runs.task_key
+  LEFT JOIN agents ON agents.key = runs.agent_key LEFT JOIN leases ON leases.run_key = runs.key
+  ORDER BY newest.key DESC;
+
+-- name: live_runs_of_tasks
+-- The runs of some tasks that have not ended, with the same beside them.
+SELECT {run}, tasks.id, tasks.title, tasks.role, agents.id, agents.name, leases.holder,
+    leases.active_at, leases.expires_at, leases.boot, tasks.contract
+  FROM runs JOIN tasks ON tasks.key = runs.task_key LEFT JOIN agents ON agents.key = runs.agent_key
+  LEFT JOIN leases ON leases.run_key = runs.key
+  WHERE runs.task_key IN ({keys}) AND runs.exit_reason IS NULL;
+
+-- name: verdict_times
+-- How long the latest runs took from their start to their verdict.
+SELECT judged_at - created_at FROM runs WHERE ended_at >= :since AND judged_at IS NOT NULL
+  ORDER BY ended_at DESC LIMIT :n;
+
+-- name: inbox_item
+-- One inbox item and its task.
+SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  WHERE inbox.id = :id;
+
+-- name: inbox_put_off
+-- What is put off, the first to come back first.
+SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  WHERE inbox.state = 'snoozed' AND inbox.snoozed_until > :now
+  ORDER BY inbox.snoozed_until LIMIT :n;
+
+-- name: inbox_all
+-- Everything that waits for a person, or did, newest first.
+SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  ORDER BY inbox.key DESC LIMIT :n;
+
+-- name: inbox_of_topic
+-- What waits for a person with one topic, oldest first; what is put off, too.
+SELECT inbox.id FROM inbox WHERE inbox.topic = :topic AND inbox.state <> 'resolved'
+  ORDER BY inbox.key + 0 LIMIT :n;
+
+-- name: inbox_of_task
+-- What waits for a person about one task, or did, newest first.
+SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  WHERE inbox.task_key = :task_key ORDER BY inbox.key DESC LIMIT :n;
+
+-- name: inbox_sums
+-- How much of the inbox is in which state, by urgency; resolved items are counted as well.
+SELECT label, CAST(SUM(total) AS bigint) FROM meters WHERE name = 'inbox' GROUP BY label;
+
+-- name: inbox_sleeping
+-- How much is put off, by urgency: it waits for nobody now.
+SELECT severity, CAST(COUNT(*) AS bigint) FROM inbox
+  WHERE state = 'snoozed' AND snoozed_until > :now GROUP BY severity;
+
+-- name: inbox_oldest
+-- Since when the oldest waits with each urgency, and the oldest of those that nobody took.
+SELECT each.column1,
+    (SELECT created_at FROM inbox WHERE severity = each.column1 AND state <> 'resolved'
+      AND COALESCE(snoozed_until, 0) <= :now ORDER BY key LIMIT 1),
+    (SELECT created_at FROM inbox WHERE severity = each.column1 AND state <> 'resolved'
+      AND state <> 'acked' AND COALESCE(snoozed_until, 0) <= :now ORDER BY key LIMIT 1)
+  FROM (VALUES {severities}) AS each;
+
+-- name: topic_put_off
+-- Until when somebody put off everything with this topic, whatever still comes.
+SELECT MAX(snoozed_until) FROM inbox WHERE topic = :topic AND state = 'snoozed'
+  AND whole_topic = 1 AND snoozed_until > :now;
+
+-- name: blocked_longest
+-- Since when the task is blocked that has been blocked longest.
+SELECT settled_at FROM tasks WHERE status = 'blocked' ORDER BY settled_at LIMIT 1;
+
+-- name: outlet
+-- How far an outlet has read the history.
+SELECT xact, event_key FROM outlets WHERE name = :name;
+
+-- name: move_outlet
+-- An outlet has read so far.
+INSERT INTO outlets (name, xact, event_key, at) VALUES (:name, :xact, :event_key, :now)
+  ON CONFLICT (name) DO UPDATE SET xact = :xact, event_key = :event_key, at = :now;
+
+-- name: pin
+-- What a settings file reached out with when it was last trusted.
+SELECT reach, run_key, actor, at FROM pins WHERE file = :file;
+
+-- name: keep_pin
+-- A settings file is trusted as it is now; no run before this one can have written it since.
+INSERT INTO pins (file, reach, run_key, actor, at)
+  SELECT :file, :reach, COALESCE((SELECT MIN(key) FROM runs WHERE exit_reason IS NULL),
+    (SELECT MAX(key) FROM runs) + 1, 0), :actor, :now WHERE 1 = 1
+  ON CONFLICT (file) DO UPDATE SET reach = excluded.reach, run_key = excluded.run_key,
+    actor = excluded.actor, at = excluded.at RETURNING reach, run_key, actor, at;
+
+-- name: runs_from
+-- Runs from one on, oldest first, with what is known of each.
+SELECT runs.key, runs.id, tasks.id, runs.facts, runs.created_at, runs.ended_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  WHERE runs.key >= :key ORDER BY runs.key LIMIT :n;
+
+-- name: runs_during
+-- Runs that lived at some time, oldest first, with what is known of each.
+SELECT runs.key, runs.id, tasks.id, runs.facts, runs.created_at, runs.ended_at
+  FROM runs JOIN tasks ON tasks.key = runs.task_key
+  WHERE runs.created_at <= :until AND (runs.ended_at IS NULL OR runs.ended_at >= :since)
+  ORDER BY runs.key LIMIT :n;
+
+-- name: pinned
+-- Every settings file that was trusted once.
+SELECT file FROM pins ORDER BY file;
+
+-- name: resolve_inbox_of_cause
+-- Nobody has to look at this any more.
+UPDATE inbox SET state = 'resolved', snoozed_until = NULL, outcome = :outcome, updated_at = :now
+  WHERE cause = :cause AND state <> 'resolved';
+
+-- name: insert_post
+-- Something that an outlet owes, or can't say and why; the same subject again is none.
+INSERT INTO posts (id, outlet, subject, task_id, body, state, error, due_at, created_at, updated_at)
+  VALUES (:id, :outlet, :subject, :task_id, :body, :state, :error, :now, :now, :now)
+  ON CONFLICT (outlet, subject) DO NOTHING;
+
+-- name: posts_due
+-- What is to be sent now, the longest due first; of one task the earlier news goes first.
+SELECT {post} FROM posts WHERE posts.state = 'waiting' AND posts.due_at <= :now {filters}
+  AND NOT EXISTS (SELECT 1 FROM posts AS earlier WHERE earlier.outlet = posts.outlet
+    AND earlier.task_id = posts.task_id AND earlier.key < posts.key AND earlier.state = 'waiting')
+  ORDER BY posts.due_at, posts.key LIMIT :n;
+
+-- name: filter_outlet
+-- Only what one outlet owes.
+posts.outlet = :outlet;
+
+-- name: lease_post
+-- Nobody else sends it meanwhile.
+UPDATE posts SET due_at = :due_at, updated_at = :now
+  WHERE key = :key AND state = 'waiting' AND due_at = :was_due_at RETURNING key;
+
+-- name: write_post
+-- What became of it.
+UPDATE posts SET state = :state, tries = tries + 1, due_at = :due_at, error = :error,
+    updated_at = :now
+  WHERE id = :id AND state = 'waiting' RETURNING {post};
+
+-- name: post_again
+-- Somebody wants what was given up to be tried again.
+UPDATE posts SET state = 'waiting', tries = 0, due_at = :now, updated_at = :now
+  WHERE id = :id AND state = 'given_up' RETURNING {post};
+
+-- name: posts_latest
+-- What outlets sent or owe, newest first.
+SELECT {post} FROM posts WHERE posts.key < :before ORDER BY posts.key DESC LIMIT :n;
+
+-- name: posts_counted
+-- How many posts wait, were given up or not said, by outlet; what was sent is counted when it is.
+SELECT outlet, 'waiting', CAST(COUNT(*) AS bigint) FROM posts WHERE state = 'waiting'
+  GROUP BY outlet
+  UNION ALL SELECT outlet, 'given_up', CAST(COUNT(*) AS bigint) FROM posts
+  WHERE state = 'given_up' GROUP BY outlet
+  UNION ALL SELECT outlet, 'unsaid', CAST(COUNT(*) AS bigint) FROM posts
+  WHERE state = 'unsaid' GROUP BY outlet;
+
+-- name: posts_unsaid
+-- The latest thing that each outlet did not say.
+SELECT {post} FROM posts WHERE posts.key IN
+  (SELECT MAX(key) FROM posts WHERE state = 'unsaid' GROUP BY outlet);
+
+-- name: posts_silent
+-- What nobody outside was told about one task, newest first.
+SELECT {post} FROM posts WHERE posts.task_id = :task_id AND posts.state IN ('given_up', 'unsaid')
+  ORDER BY posts.key DESC LIMIT :n;
+
+-- name: drop_posts
+-- Nobody wants to send any more what an outlet owes.
+UPDATE posts SET state = 'unsaid', error = :error, updated_at = :now
+  WHERE outlet = :outlet AND (state = 'waiting' OR state = 'given_up') RETURNING key;
+
+-- name: forget_posts
+-- What was sent long ago, or not said, is forgotten.
+DELETE FROM posts WHERE state IN ('sent', 'unsaid') AND updated_at < :before;
+
+-- name: count_honesty
+-- So many statements of agents with one definition came out like this.
+INSERT INTO honesty (definition, outcome, shard, statements)
+  SELECT agents.definition, :outcome, {shard}, :n FROM agents WHERE agents.key = :agent_key
+  ON CONFLICT (definition, outcome, shard)
+  DO UPDATE SET statements = honesty.statements + excluded.statements;
+
+-- name: honesty_of_agents
+-- What became of the statements of everybody with the definitions of some agents.
+SELECT definition, outcome, CAST(SUM(statements) AS bigint) FROM honesty
+  WHERE definition IN (SELECT agents.definition FROM agents WHERE agents.key IN ({keys}))
+  GROUP BY definition, outcome;
+
+-- name: count_statements
+-- So many statements of an agent came out like this.
+INSERT INTO meters (name, label, shard, total)
+  SELECT :name, CAST(:outcome AS text) || '|' ||
+    COALESCE((SELECT agents.name FROM agents WHERE agents.key = :agent_key), ''), {shard}, :n
+  ON CONFLICT (name, label, shard) DO UPDATE SET total = meters.total + :n;
+
+-- Routines: what is to happen again and again, and each time that it was due.
+
+-- name: routine_locked
+-- One routine by its name, held until the transaction ends.
+SELECT {routine} FROM routines WHERE routines.name = :name {lock};
+
+-- name: routines
+-- Every routine, by name.
+SELECT {routine} FROM routines ORDER BY routines.name;
+
+-- name: routine
+-- One routine by its name.
+SELECT {routine} FROM routines WHERE routines.name = :name;
+
+-- name: routines_due
+-- Routines about which something may be done now; those who do it look again.
+SELECT routines.name FROM routines LEFT JOIN tasks ON tasks.key = routines.task_key
+  WHERE routines.gone_at IS NULL AND routines.paused_at IS NULL AND routines.ended IS NULL
+  AND CASE WHEN routines.kind = 'cycle' THEN tasks.status IS NULL OR tasks.status IN ({settled})
+    ELSE COALESCE(routines.next_at <= :now, 1 = 0) OR (EXISTS (SELECT 1 FROM occurrences
+        WHERE occurrences.routine_key = routines.key AND occurrences.state = 'waiting')
+      AND NOT EXISTS (SELECT 1 FROM tasks busy JOIN occurrences ON occurrences.task_key = busy.key
+        WHERE busy.status IN ({under_way}) AND occurrences.routine_key = routines.key)) END
+  ORDER BY routines.key LIMIT :n;
+
+-- name: routines_of_source
+-- The routines that a settings file had when it was last taken over, held until the end.
+SELECT {routine} FROM routines WHERE routines.source = :source AND routines.gone_at IS NULL
+  ORDER BY routines.key {lock};
+
+-- name: insert_routine
+-- A routine that trusted settings name for the first time.
+INSERT INTO routines (name, kind, settings, contract, digest, source, paused_by, paused_at, next_at,
+    created_at, updated_at)
+  VALUES (:name, :kind, :settings, :contract, :digest, :source, :paused_by, :paused_at, :next_at,
+    :now, :now)
+  RETURNING {routine};
+
+-- name: write_routine
+-- How a routine stands; it names the revision that it comes from.
+UPDATE routines SET kind = :kind, settings = :settings, contract = :contract, digest = :digest,
+    source = :source, paused_by = :paused_by, paused_at = :paused_at, next_at = :next_at,
+    generation = :generation, iteration = :iteration, failures = :failures, task_key = :task_key,
+    ended = :ended, ended_at = :ended_at, gone_at = :gone_at, revision = :revision + 1,
+    updated_at = :now
+  WHERE key = :key AND revision = :revision RETURNING {routine};
+
+-- name: insert_occurrence
+-- A routine was due: what became of it.
+INSERT INTO occurrences (routine_key, slot, generation, first_at, due_at, times, state, cause,
+    task_key, actor, at, updated_at)
+  VALUES (:routine_key, :slot, :generation, :first_at, :due_at, :times, :state, :cause, :task_key,
+    :actor, :now, :now);
+
+-- name: write_occurrence
+-- What became of an occurrence that waited.
+UPDATE occurrences SET state = :state, cause = :cause, task_key = :task_key, updated_at = :now
+  WHERE key = :key AND state = 'waiting' RETURNING key;
+
+-- name: latest_seen_to
+-- The latest occurrence of a schedule between two slots; slots sort as their instants do.
+SELECT due_at FROM occurrences WHERE routine_key = :routine_key AND generation = 0
+  AND slot >= :first AND slot <= :last ORDER BY slot DESC LIMIT 1;
+
+-- name: occurrences_waiting
+-- What waits for the occurrence before it, oldest first.
+SELECT {occurrence} FROM occurrences WHERE occurrences.routine_key = :routine_key
+  AND occurrences.state = 'waiting' ORDER BY occurrences.key;
+
+-- name: routine_under_way
+-- The first task of a routine that is under way.
+SELECT tasks.id FROM tasks JOIN occurrences ON occurrences.task_key = tasks.key
+  WHERE tasks.status IN ({under_way}) AND occurrences.routine_key = :routine_key
+  ORDER BY tasks.key LIMIT 1;
+
+-- name: iteration_of_cycle
+-- How the latest iteration of a cycle stands, and what its agent declared.
+SELECT tasks.id, tasks.status, tasks.sealed_at, claims.kind FROM tasks
+  LEFT JOIN runs ON runs.task_key = tasks.key AND runs.attempt = tasks.attempt
+  LEFT JOIN claims ON claims.run_key = runs.key WHERE tasks.key = :task_key;
+
+-- name: occurrences_of_routine
+-- The latest occurrences of a routine with their tasks, newest first.
+SELECT {occurrence}, tasks.id, tasks.status, tasks.run_status, tasks.cell FROM occurrences
+  LEFT JOIN tasks ON tasks.key = occurrences.task_key
+  WHERE occurrences.routine_key = :routine_key AND occurrences.key < :before
+  ORDER BY occurrences.key DESC LIMIT :n;
+
+-- name: occurrences_counted
+-- How many occurrences of a routine came to what; of the missed ones how many there were.
+SELECT state, CAST(SUM(times) AS bigint) FROM occurrences WHERE routine_key = :routine_key
+  AND state IN ('missed', 'waiting') GROUP BY state;
+
+-- name: statuses_of_generation
+-- How the tasks of one round of a cycle stand.
+SELECT DISTINCT tasks.status FROM occurrences JOIN tasks ON tasks.key = occurrences.task_key
+  WHERE occurrences.routine_key = :routine_key AND occurrences.generation = :generation;
+
+-- name: statuses_of_latest
+-- How the latest tasks of a schedule stand; what waits has none yet, what was skipped never will.
+SELECT tasks.status FROM occurrences LEFT JOIN tasks ON tasks.key = occurrences.task_key
+  WHERE occurrences.routine_key = :routine_key AND occurrences.state <> 'skipped'
+  ORDER BY occurrences.key DESC LIMIT :n;
+
+-- name: routine_of_task
+-- The routine that a task was opened for, and which occurrence it is.
+SELECT routines.name, occurrences.due_at, occurrences.state FROM occurrences
+  JOIN routines ON routines.key = occurrences.routine_key WHERE occurrences.task_key = :task_key;
+
+-- name: insert_missed_run
+-- A run that never began: there was nobody to start it in time.
+INSERT INTO runs (id, task_key, attempt, fence, status, exit_reason, exit_detail, ended_by, verdict,
+    verdict_reason, cell, facts, created_at, ended_at)
+  VALUES (:id, :task_key, :attempt, :fence, 'missed', :exit_reason, :exit_detail, :ended_by,
+    'unknown', :reason, :cell, :facts, :now, :now);
+
+-- What outlets tell of what waits for people, and what is looked at by age and share.
+
+-- name: outlet_held
+-- An outlet, held until the transaction ends: what it owes is decided by one at a time.
+SELECT xact, event_key FROM outlets WHERE name = :name {lock};
+
+-- name: post_known
+-- Whether something was owed before, by itself or among others.
+SELECT 1 FROM posts WHERE outlet = :outlet AND subject = :subject
+  UNION ALL SELECT 1 FROM folds WHERE outlet = :outlet AND subject = :subject;
+
+-- name: insert_fold
+-- Something that is told among others.
+INSERT INTO folds (outlet, subject, at) VALUES (:outlet, :subject, :now)
+  ON CONFLICT (outlet, subject) DO NOTHING;
+
+-- name: forget_folds
+-- What was told among others long ago is forgotten.
+DELETE FROM folds WHERE at < :before;
+
+-- name: cooling
+-- Until when an outlet says nothing more of a topic by itself, and what it says then.
+SELECT until, post_id FROM cooling WHERE outlet = :outlet AND topic = :topic;
+
+-- name: cool
+-- From now on an outlet says of a topic only how much more of it there was.
+INSERT INTO cooling (outlet, topic, until, post_id) VALUES (:outlet, :topic, :until, :post_id)
+  ON CONFLICT (outlet, topic) DO UPDATE SET until = :until, post_id = :post_id;
+
+-- name: forget_cooling
+-- What has cooled down long ago is forgotten.
+DELETE FROM cooling WHERE until < :before;
+
+-- name: unsent_post
+-- A post that nobody has tried to send.
+SELECT body FROM posts WHERE id = :id AND state = 'waiting' AND tries = 0;
+
+-- name: delay_post
+-- A post waits for its time.
+UPDATE posts SET due_at = :due_at, updated_at = :now WHERE id = :id AND state = 'waiting';
+
+-- name: rewrite_post
+-- A post that nobody has tried to send says more.
+UPDATE posts SET body = :body, updated_at = :now
+  WHERE id = :id AND state = 'waiting' AND tries = 0;
+
+-- name: tell_item
+-- An outlet tells of something that waits for a person; again in another night, too.
+INSERT INTO told (outlet, item_key, subject, post_id, at)
+  SELECT :outlet, inbox.key, :subject, :post_id, :now FROM inbox WHERE inbox.key = :item_key
+  ON CONFLICT (outlet, item_key) DO UPDATE SET post_id = :post_id;
+
+-- name: tell_item_once
+-- An outlet tells of something that waits for a person, unless it has before.
+INSERT INTO told (outlet, item_key, subject, post_id, at)
+  VALUES (:outlet, :item_key, :subject, :post_id, :now)
+  ON CONFLICT (outlet, item_key) DO NOTHING;
+
+-- name: told_arrived
+-- What an outlet told has arrived.
+UPDATE told SET arrived_at = :now WHERE post_id = :post_id AND arrived_at IS NULL;
+
+-- name: told_resolved
+-- What an outlet told, and what nobody has to look at any more.
+SELECT {inbox}, tasks.id, told.subject, inbox.closed_by FROM told
+  JOIN inbox ON inbox.key = told.item_key JOIN tasks ON tasks.key = inbox.task_key
+  WHERE told.outlet = :outlet AND told.arrived_at IS NOT NULL AND inbox.state = 'resolved'
+  ORDER BY told.item_key LIMIT :n;
+
+-- name: untell_item
+-- Nothing more will be told of it.
+DELETE FROM told WHERE outlet = :outlet AND item_key = :item_key RETURNING subject;
+
+-- name: forget_told
+-- What never arrived, and was resolved long ago, is forgotten.
+DELETE FROM told WHERE EXISTS (SELECT 1 FROM inbox WHERE inbox.key = told.item_key
+  AND inbox.state = 'resolved' AND inbox.updated_at < :before);
+
+-- name: told_untaken
+-- What an outlet told and nobody has taken, put off or dealt with; the steps that were made for it.
+SELECT {inbox}, tasks.id, told.subject, told.step, told.since,
+    CASE WHEN told.at > COALESCE(inbox.snoozed_until, 0) AND told.at > inbox.open_since
+      THEN told.at WHEN COALESCE(inbox.snoozed_until, 0) > inbox.open_since
+      THEN inbox.snoozed_until ELSE inbox.open_since END AS waits_since
+  FROM told JOIN inbox ON inbox.key = told.item_key JOIN tasks ON tasks.key = inbox.task_key
+  WHERE told.outlet = :outlet AND inbox.state IN ('open', 'snoozed')
+  AND COALESCE(inbox.snoozed_until, 0) <= :now ORDER BY told.item_key LIMIT :n;
+
+-- name: step_told
+-- One step further for something that nobody took; only from where it stood.
+UPDATE told SET step = :step, since = :since
+  WHERE outlet = :outlet AND item_key = :item_key AND step = :was AND since = :was_since
+  AND EXISTS (SELECT 1 FROM inbox WHERE inbox.key = told.item_key
+    AND inbox.state IN ('open', 'snoozed') AND COALESCE(inbox.snoozed_until, 0) <= :now)
+  RETURNING subject;
+
+-- name: alert_quiet
+-- Whether something was brought up already, or a person has closed it not long ago.
+SELECT 1 FROM inbox WHERE inbox.cause = :cause
+  AND (inbox.state <> 'resolved' OR (inbox.closed_by <> '' AND inbox.updated_at > :since)) LIMIT 1;
+
+-- name: alerts_open
+-- What was brought up by age and share, and is not dealt with; of which task.
+SELECT inbox.cause, inbox.cell, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
+  WHERE inbox.state <> 'resolved' AND inbox.cell IN
+    ('blocked_long', 'pending_long', 'unknown_share', 'queue_age', 'queue_depth')
+  ORDER BY inbox.key LIMIT :n;
+
+-- name: blocked_since
+-- Tasks that are blocked for too long, the longest first.
+SELECT tasks.id, settled_at FROM tasks WHERE status = 'blocked' AND settled_at <= :before
+  ORDER BY settled_at LIMIT :n;
+
+-- name: pending_since
+-- Tasks whose checks don't come to an end, oldest first.
+SELECT first.id, first.updated_at, first.status FROM (
+    SELECT * FROM (SELECT key, id, updated_at, status FROM tasks WHERE status = 'pending_eval'
+      AND updated_at <= :before ORDER BY {place} LIMIT :n) AS of_runs
+    UNION ALL SELECT * FROM (SELECT key, id, updated_at, status FROM tasks
+      WHERE status = 'failed_pending_eval' AND updated_at <= :before ORDER BY {place} LIMIT :n)
+      AS of_failures
+    UNION ALL SELECT * FROM (SELECT key, id, updated_at, status FROM tasks
+      WHERE status = 'pending_qa' AND updated_at <= :before ORDER BY {place} LIMIT :n) AS of_reviews
+  ) AS first ORDER BY first.key LIMIT :n;
+
+-- name: unknown_lately
+-- Of the latest runs that ended since an instant: how many, and how many nobody can say the reason of.
+SELECT CAST(COUNT(*) AS bigint),
+    CAST(COALESCE(SUM(CASE WHEN late.exit_reason = 'unknown' THEN 1 ELSE 0 END), 0) AS bigint),
+    MAX(CASE WHEN late.exit_reason = 'unknown' THEN late.key END)
+  FROM (SELECT runs.key, runs.exit_reason FROM runs WHERE runs.ended_at >= :since
+    ORDER BY runs.ended_at DESC LIMIT :n) AS late;
+
+-- name: task_of_run_key
+-- The task of a run.
+SELECT tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key WHERE runs.key = :key;
+
+-- name: waits_for_a_seat
+-- Among the first that are queued, the one that could have started first, and since when it could;
+-- one that no worker has the labels for waits as well.
+SELECT first.id, first.since FROM (SELECT queued.key, queued.id, CASE
+      WHEN COALESCE(queued.not_before, 0) > queued.updated_at THEN queued.not_before
+      ELSE queued.updated_at END AS since
+    FROM (SELECT key, id, updated_at, not_before FROM tasks WHERE status = 'queued'
+      ORDER BY key LIMIT :n) AS queued ORDER BY since, queued.key LIMIT :n) AS first
+  WHERE COALESCE((SELECT {hold} FROM tasks WHERE tasks.key = first.key), 'labels') = 'labels'
+  ORDER BY first.since, first.key LIMIT 1;
+
+-- name: queued_first
+-- The task that is queued longest.
+SELECT tasks.id FROM tasks WHERE status = 'queued' ORDER BY tasks.key LIMIT 1;
+
+-- name: beat
+-- Somebody who looks for work is there.
+INSERT INTO beats (name, kind, host, began_at, at, trouble, pinged_at, unsent)
+  VALUES (:name, :kind, :host, :now, :now, :trouble, :pinged_at, :unsent)
+  ON CONFLICT (name) DO UPDATE SET at = :now, ended_at = NULL, trouble = :trouble,
+    pinged_at = :pinged_at, unsent = :unsent RETURNING {beat};
+
+-- name: end_beat
+-- Somebody who looked for work ends as it should.
+UPDATE beats SET ended_at = :now, at = :now WHERE name = :name;
+
+-- name: beats
+-- Who looks for work, or did, the last seen first.
+SELECT {beat} FROM beats ORDER BY at DESC, name LIMIT :n;
+
+-- name: forget_beats
+-- Who was not seen for long is forgotten; the last one is not.
+DELETE FROM beats WHERE at < :before AND at < (SELECT MAX(at) FROM beats);
+
+-- Budgets over the fleet: failures that repeat, breakers, limits, spending.
+
+-- name: policy
+-- When a breaker of a kind opens; held, so that of two failures at once the second sees the first.
+SELECT after, within, pause, most FROM policies WHERE kind = :kind {lock};
+
+-- name: demanded
+-- Who does a task: the definition, its client, and what it is called.
+SELECT definition, client, agent FROM demands WHERE task_key = :task_key;
+
+-- name: demanded_of
+-- Who does some tasks, as above.
+SELECT task_key, definition, client, agent FROM demands WHERE task_key IN ({keys});
+
+-- name: policies
+-- When breakers of each kind open.
+SELECT kind, after, within, pause, most, file FROM policies;
+
+-- name: write_policy
+-- When breakers of a kind open from now on.
+UPDATE policies SET after = :after, within = :within, pause = :pause, most = :most, file = :file,
+    stated = :stated
+  WHERE kind = :kind RETURNING kind;
+
+-- name: insert_strike
+-- A failure that counts.
+INSERT INTO strikes (kind, subject, signature, task_key, at)
+  VALUES (:kind, :subject, :signature, :task_key, :now);
+
+-- name: strikes_alike
+-- How many tasks failed alike since an instant.
+SELECT COUNT(DISTINCT task_key) FROM strikes
+  WHERE kind = :kind AND subject = :subject AND at > :since AND (signature = :signature
+    OR (kind = 'provider' AND signature <> 'auth_invalid' AND :signature <> 'auth_invalid'));
+
+-- name: forget_strikes
+-- Failures that count for nothing any more.
+DELETE FROM strikes WHERE at < :before;
+
+-- name: forget_strikes_alike
+-- A breaker has closed: what opened it counts no more.
+DELETE FROM strikes WHERE kind = :kind AND subject = :subject AND at <= :now
+  AND (signature = :signature OR kind = 'provider');
+
+-- name: ends_lately
+-- Of the runs that started last, how many ended since an instant, how many of them could not work,
+-- of how many definitions; what a breaker of its own explains is left out.
+SELECT COUNT(*), COALESCE(SUM(CASE WHEN hit THEN 1 ELSE 0 END), 0), COUNT(DISTINCT definition),
+    COUNT(DISTINCT CASE WHEN hit THEN definition END)
+  FROM (SELECT demands.definition, latest.key = :run OR latest.exit_detail IN ({outage}) AS hit
+    FROM (SELECT runs.key, runs.task_key, runs.exit_detail, runs.exit_reason, runs.ended_at
+      FROM runs ORDER BY runs.key DESC LIMIT 100) latest
+    JOIN demands ON demands.task_key = latest.task_key
+    WHERE (latest.key = :run OR (latest.ended_at > :since
+      AND latest.exit_reason <> 'user_cancelled'
+      AND latest.exit_detail NOT IN ('process_lost', 'supervisor_crashed')))
+    AND NOT EXISTS (SELECT 1 FROM breakers WHERE breakers.closed_at IS NULL
+      AND ((breakers.kind = 'agent' AND breakers.subject = demands.definition)
+        OR (breakers.kind = 'provider' AND breakers.subject = demands.client)))) lately;
+
+-- name: breaker_open
+-- The breaker that holds this back, held itself until the transaction ends.
+SELECT {breaker} FROM breakers WHERE kind = :kind AND subject = :subject AND closed_at IS NULL
+  AND (signature = :signature OR kind <> 'agent') ORDER BY key LIMIT 1 {lock};
+
+-- name: open_breaker
+-- A breaker opens; no row where it is open already.
+INSERT INTO breakers (id, kind, subject, signature, name, trips, tried, opened_at, open_until)
+  VALUES (:id, :kind, :subject, :signature, :name, 1, :tried, :now, :open_until)
+  ON CONFLICT DO NOTHING RETURNING {breaker};
+
+-- name: trip_breaker
+-- A breaker opens again, after one task more has tried in vain.
+UPDATE breakers SET trips = trips + 1, signature = :signature, tried = :tried,
+    open_until = CASE WHEN :open_until > open_until THEN :open_until ELSE open_until END
+  WHERE key = :key AND closed_at IS NULL RETURNING {breaker};
+
+-- name: extend_breaker
+-- One more has failed alike that was under way; the provider may say that it will take longer.
+UPDATE breakers SET tried = CASE WHEN :tried > tried THEN :tried ELSE tried END,
+    open_until = CASE WHEN :open_until > open_until THEN :open_until ELSE open_until END
+  WHERE key = :key AND closed_at IS NULL;
+
+-- name: close_breaker
+-- A breaker closes, once.
+UPDATE breakers SET closed_at = :now, closed_by = :closed_by, reason = :reason
+  WHERE key = :key AND closed_at IS NULL RETURNING {breaker};
+
+-- name: breakers_probed
+-- The breakers that let a run through to try.
+SELECT {breaker} FROM probes JOIN breakers ON breakers.key = probes.breaker_key
+  WHERE probes.run_id = :run AND breakers.closed_at IS NULL ORDER BY breakers.key;
+
+-- name: breakers_latest
+-- Breakers that hold somebody back first, then those that did; with the run that tries.
+SELECT {breaker}, tasks.id FROM breakers LEFT JOIN probes ON probes.breaker_key = breakers.key
+  LEFT JOIN runs ON runs.id = probes.run_id AND (runs.exit_reason IS NULL OR runs.verdict = 'pending')
+  LEFT JOIN tasks ON tasks.key = runs.task_key
+  ORDER BY CASE WHEN breakers.closed_at IS NULL THEN 0 ELSE 1 END, breakers.key DESC LIMIT :n;
+
+-- name: breakers_of_task
+-- The breakers that are about a queued task, and the task that tries each.
+SELECT {breaker}, trying.id FROM demands CROSS JOIN breakers
+  LEFT JOIN probes ON probes.breaker_key = breakers.key
+  LEFT JOIN runs ON runs.id = probes.run_id AND (runs.exit_reason IS NULL OR runs.verdict = 'pending')
+  LEFT JOIN tasks trying ON trying.key = runs.task_key
+  WHERE demands.task_key = :task_key AND breakers.closed_at IS NULL AND ({is_about})
+  ORDER BY breakers.key;
+
+-- name: breaker_locked
+-- One breaker, held until the transaction ends.
+SELECT {breaker} FROM breakers WHERE id = :id {lock};
+
+-- name: ids_from_breaker
+-- Breakers whose id begins like this.
+SELECT id FROM breakers WHERE id >= :low AND id < :high ORDER BY id LIMIT 9;
+
+-- name: probes_at_work
+-- Breakers of providers and of the fleet whose probe has been at work for a while.
+SELECT {breaker} FROM probes JOIN breakers ON breakers.key = probes.breaker_key
+  JOIN runs ON runs.id = probes.run_id JOIN leases ON leases.run_key = runs.key
+  WHERE breakers.closed_at IS NULL AND breakers.kind <> 'agent' AND runs.exit_reason IS NULL
+  AND leases.active_at > runs.seen_at + :lived ORDER BY breakers.key;
+
+-- name: add_spending
+-- What judges used on a task, beside what its runs did.
+INSERT INTO spending (hour, agent, labels, shard, cost, tokens, runs)
+  SELECT :hour, demands.agent, demands.labels, {shard}, :cost, :tokens, 0 FROM demands
+    WHERE demands.task_key = :task_key
+  ON CONFLICT (hour, agent, labels, shard) DO UPDATE SET cost = spending.cost + excluded.cost,
+    tokens = spending.tokens + excluded.tokens;
+
+-- name: limits
+-- What all may spend together, and what of it is spent or set aside now.
+SELECT {limit}, {used_runs}, {used_cost}, {used_tokens}, {set_aside} FROM limits ORDER BY key;
+
+-- name: limits_of_task
+-- The same, of those that are about one task.
+SELECT {limit}, {used_runs}, {used_cost}, {used_tokens}, {set_aside} FROM limits
+  JOIN demands ON demands.task_key = :task_key WHERE {limit_is_about} ORDER BY key;
+
+-- name: insert_limit
+-- A limit that a settings file names for the first time.
+INSERT INTO limits (id, file, hours, agent, label, cost, tokens, runs, stated)
+  VALUES (:id, :file, :hours, :agent, :label, :cost, :tokens, :runs, :stated)
+  ON CONFLICT DO NOTHING;
+
+-- name: write_limit
+-- A settings file says otherwise of a limit.
+UPDATE limits SET cost = :cost, tokens = :tokens, runs = :runs, stated = :stated
+  WHERE id = :id RETURNING id;
+
+-- name: limits_now
+-- The limits of a settings file, for whoever only looks.
+SELECT {limit} FROM limits WHERE file = :file ORDER BY key;
+
+-- name: limits_of_file
+-- The limits that a settings file has set.
+SELECT {limit} FROM limits WHERE file = :file ORDER BY key {lock};
+
+-- name: drop_limit
+-- A settings file names this limit no more.
+DELETE FROM limits WHERE id = :id RETURNING id;
+
+-- name: first_held_by_limit
+-- A queued task that a limit is about, for people to look at.
+SELECT tasks.id FROM tasks JOIN demands ON demands.task_key = tasks.key
+  JOIN limits ON limits.key = :limit WHERE tasks.status = 'queued' AND {limit_is_about}
+  ORDER BY tasks.priority DESC, tasks.key LIMIT 1;
+
+-- name: causes_waiting
+-- What waits for a person with causes that begin so.
+SELECT inbox.cause FROM inbox WHERE inbox.state <> 'resolved'
+  AND inbox.cause >= :low AND inbox.cause < :high;
+
+-- Engines: jobs that carry tasks out on somebody else's nodes.
+
+-- name: insert_job
+-- A task is about to be handed to an engine.
+INSERT INTO jobs (id, task_key, attempt, engine, state, word, created_at, updated_at)
+  VALUES (:id, :task_key, :attempt, :engine, 'placed', 'unknown', :now, :now) RETURNING {job};
+
+-- name: job
+-- One job, and the task that it is for.
+SELECT {job}, tasks.id FROM jobs JOIN tasks ON tasks.key = jobs.task_key WHERE jobs.id = :id;
+
+-- name: place_job
+-- What the engine calls it.
+UPDATE jobs SET handle = :handle, updated_at = :now WHERE id = :id AND handle = '' RETURNING {job};
+
+-- name: see_job
+-- What the engine says of a job now, and since when it says that it is gone.
+UPDATE jobs SET word = :word, said = :said, looked_at = :now, updated_at = :now,
+    gone_at = CASE WHEN CAST(:word AS text) = 'gone' THEN COALESCE(gone_at, :now) END
+  WHERE id = :id AND state IN ('placed', 'taken') RETURNING {job};
+
+-- name: keep_for_job
+-- A task stays reserved for the job that waits with its engine.
+UPDATE reservations SET expires_at = :expires_at WHERE task_key = :task_key AND holder = :own;
+
+-- name: take_reservation
+-- A job hands its task over to the supervisor that it has started; no row where it is not its any more.
+UPDATE reservations SET holder = :holder, expires_at = :expires_at
+  WHERE task_key = :task_key AND holder = :own RETURNING task_key;
+
+-- name: take_job
+-- A supervisor has begun with the task of a job: the first one, and nobody after it.
+UPDATE jobs SET state = 'taken', holder = :holder, updated_at = :now
+  WHERE id = :id AND state = 'placed' RETURNING {job};
+
+-- name: end_job
+-- Nothing more comes of a job.
+UPDATE jobs SET state = :to_state, said = :said, updated_at = :now
+  WHERE id = :id AND state = :from_state RETURNING {job};
+
+-- name: jobs_lost
+-- How many jobs of a task came to nothing since it last ran.
+SELECT COUNT(*) FROM jobs WHERE task_key = :task_key AND attempt = :attempt AND state = 'lost';
+
+-- name: open_jobs
+-- The jobs that an engine may still have, with how their tasks stand and who is about to do them.
+SELECT {job}, tasks.id, tasks.status, tasks.sealed_at, reservations.holder FROM jobs
+  JOIN tasks ON tasks.key = jobs.task_key
+  LEFT JOIN reservations ON reservations.task_key = jobs.task_key
+  WHERE jobs.engine = :engine AND jobs.state IN ('placed', 'taken') ORDER BY jobs.key LIMIT :n;
+
+-- name: jobs_of_task
+-- Every job that a task was handed over as, the first one first.
+SELECT {job} FROM jobs JOIN tasks ON tasks.key = jobs.task_key
+  WHERE tasks.id = :task ORDER BY jobs.key;
+
+-- workers on many hosts ----------------------------------------------------------------------------
+
+-- name: enlist_worker
+-- Somebody offers seats.
+INSERT INTO workers (name, holder, labels, seats, version, started_at, seen_at, busy, draining)
+  VALUES (:name, :holder, :labels, :seats, :version, :now, :now, :busy, :draining)
+  ON CONFLICT (holder) DO UPDATE SET seen_at = excluded.seen_at, busy = excluded.busy,
+    draining = excluded.draining;
+
+-- name: dismiss_worker
+-- Somebody offers no seats any more.
+DELETE FROM workers WHERE holder = :holder;
+
+-- name: forget_workers
+-- Those that have not been heard of for long.
+DELETE FROM workers WHERE seen_at < :before;
+
+-- name: workers
+-- Who offers seats, by name.
+SELECT {worker} FROM workers ORDER BY name, key LIMIT :n;
+
+-- name: release_silent
+-- What workers that fell silent were about to carry out is free again.
+DELETE FROM reservations WHERE holder IN (SELECT holder FROM workers WHERE seen_at < :before)
+  RETURNING task_key;
+
+-- name: queue_depth
+-- How many tasks are queued, and since when the oldest that could start now is.
+SELECT COUNT(*), MIN(CASE WHEN not_before <= :now THEN updated_at END)
+  FROM tasks WHERE status = 'queued' AND sealed_at IS NULL;

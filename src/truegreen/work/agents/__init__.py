@@ -1,4 +1,4 @@
-"""The clients that can do a run: one module each behind one protocol, and a literal dict.
+"""The clients that can do a run: one module each behind one protocol, loaded when it is named.
 
 An adapter says how its client is called and how its run ended, as far as its stream, exit code and
 standard error can tell. It starts nothing, and never says who ended a run: that is the host's.
@@ -6,11 +6,12 @@ standard error can tell. It starts nothing, and never says who ended a run: that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from truegreen.errors import InvalidInput
-from truegreen.work.agents import claude_code, codex, command, gemini, opencode, qwen
+from truegreen.work.agents.prompts import is_program
 from truegreen.work.agents.reading import (
     Adapter,
     Ending,
@@ -37,14 +38,35 @@ __all__ = [
     "found_versions",
 ]
 
-ADAPTERS: dict[str, Adapter] = {
-    "command": command.CLIENT,
-    "claude-code": claude_code.CLIENT,
-    "codex": codex.CLIENT,
-    "gemini": gemini.CLIENT,
-    "opencode": opencode.CLIENT,
-    "qwen": qwen.CLIENT,
+COMMAND = "command"
+PROGRAMS = {
+    COMMAND: "",
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "qwen": "qwen",
 }
+"""The program of each client; its adapter is in a module that is called like the client."""
+
+
+class _Adapters(Mapping[str, Adapter]):
+    """Adapters by the name of their client."""
+
+    def __getitem__(self, name: str) -> Adapter:
+        if name not in PROGRAMS:
+            raise KeyError(name)
+        adapter: Adapter = import_module(f"{__name__}.{name.replace('-', '_')}").CLIENT
+        return adapter
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PROGRAMS)
+
+    def __len__(self) -> int:
+        return len(PROGRAMS)
+
+
+ADAPTERS = _Adapters()
 
 
 def adapter_of(name: str, argv: Sequence[str]) -> Adapter:
@@ -54,10 +76,11 @@ def adapter_of(name: str, argv: Sequence[str]) -> Adapter:
     """
     if name not in ADAPTERS:
         raise InvalidInput(f"no adapter «{name}»", allowed=tuple(ADAPTERS))
-    if name != command.NAME:
+    if name != COMMAND:
         return ADAPTERS[name]
-    known = (one for one in ADAPTERS.values() if one.has_claims and one.recognises(argv))
-    return next(known, ADAPTERS[command.NAME])
+    meant = (ADAPTERS[each] for each, program in PROGRAMS.items() if is_program(argv, program))
+    known = (one for one in meant if one.has_claims and one.recognises(argv))
+    return next(known, ADAPTERS[COMMAND])
 
 
 def found_versions() -> list[FoundClient]:

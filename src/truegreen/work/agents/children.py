@@ -9,18 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from truegreen.facts import AgentKind, Child
-from truegreen.work.agents.reading import Live
+from truegreen.work.agents.reading import CAME_TO, Live
 from truegreen.work.agents.wording import one_line
 
 MOST = 1000
 _NAME_LETTERS = 80
 _SESSION_LETTERS = 200
-_OVER = frozenset(
-    (
-        *("completed", "failed", "killed", "stopped", "cancelled", "canceled"),
-        *("errored", "shutdown", "not_found", "interrupted"),
-    )
-)
 DELEGATING = ("Task", "Agent", "agent", "task")
 """Tools that start a subagent."""
 
@@ -37,15 +31,15 @@ class Children:
         """One of them acts, for the first time or again."""
         self._keep(kind, session, name, over=False)
 
-    def ended(self, session: object) -> None:
+    def ended(self, session: object, word: str = "") -> None:
         """Whatever is called so has ended, as the client says."""
         for child in [each for each in self._known.values() if each.session == session]:
-            self._keep(child.kind, child.session, child.name, over=True)
+            self._keep(child.kind, child.session, child.name, over=True, word=word or child.word)
 
     def is_over(self, session: object, status: object) -> None:
         """A client says how one of them stands."""
-        if isinstance(status, str) and status in _OVER:
-            self.ended(session)
+        if isinstance(status, str) and status in CAME_TO:
+            self.ended(session, status)
 
     def listed(self, tasks: list[Any]) -> None:
         """A client lists what runs beside its conversation; who was on the list before is over."""
@@ -73,13 +67,15 @@ class Children:
         elif tool == "CronDelete":
             self.ended(asked.get("id"))
         elif tool in DELEGATING:
-            self.ended(call)
+            self.ended(call, "completed")
             if _is_named(told, "agentId"):
                 if (AgentKind.SUBAGENT, told["agentId"]) not in self._known:
                     self.began(AgentKind.SUBAGENT, told["agentId"], asked.get("description"))
                 self.is_over(told["agentId"], told.get("status"))
 
-    def _keep(self, kind: AgentKind, session: object, name: object, *, over: bool) -> None:
+    def _keep(
+        self, kind: AgentKind, session: object, name: object, *, over: bool, word: str = ""
+    ) -> None:
         if not isinstance(session, str) or not 0 < len(session) <= _SESSION_LETTERS:
             return
         where = (kind, session)
@@ -87,7 +83,7 @@ class Children:
         if before is None and len(self._known) >= MOST:
             return
         words = one_line(name)[:_NAME_LETTERS] if isinstance(name, str) else ""
-        child = Child(kind, session, before.name if before else words, over)
+        child = Child(kind, session, before.name if before else words, over, word)
         if child != before:
             self._known[where] = child
             self._live.children = list(self._known.values())

@@ -44,12 +44,13 @@ _FORBIDDEN = 403
 
 
 def _interrupted(seen: Stream, ending: Ending) -> Found | None:
-    """The client itself reports an interruption with exit code 0."""
+    """The client reports an interruption with exit code 0, at times with no result at all."""
     last = seen.last
-    aborted = last is not None and (
-        (last.terminal_reason or "").startswith("aborted_")
-        or (seen.interrupted and last.subtype == "error_during_execution")
-    )
+    if last is None:
+        aborted = seen.interrupted
+    else:
+        cut = seen.interrupted and last.subtype == "error_during_execution"
+        aborted = cut or (last.terminal_reason or "").startswith("aborted_")
     if aborted:
         return Found(ExitDetail.SIGNALED, "interrupted while it worked")
     return signalled(ending, by_code=True)

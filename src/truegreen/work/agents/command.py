@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from truegreen.facts import Claim
+from truegreen.facts import EXIT, Claim
 from truegreen.model import PARENT, ClaimKind, ExitDetail
 from truegreen.work.agents import prompts
 from truegreen.work.agents.pointing import Pointed, by_variables
@@ -38,17 +38,23 @@ class CommandReader:
         self._live.last_message = one_line(decoded(self._last[:1000]))
         return self._live
 
-    def feed(self, line: bytes) -> None:
-        """Remember the line."""
-        if line and not line.isspace():
-            self._last = line
+    def feed(self, lines: bytes) -> None:
+        """Remember the last line that says something."""
+        end = len(lines)
+        while end >= 0:
+            begin = lines.rfind(b"\n", 0, end) + 1
+            line = lines[begin:end]
+            if line and not line.isspace():
+                self._last = line
+                return
+            end = begin - 1
 
     def read(self, ending: Ending) -> Reading:
         """Say what the exit code says."""
         detail, message = _ended(ending)
         claim = None
         if detail is ExitDetail.COMPLETED:
-            claim = Claim(kind=ClaimKind.DONE, reason="exit code 0", source="exit")
+            claim = Claim(kind=ClaimKind.DONE, reason="exit code 0", source=EXIT)
         return Reading(
             reason=PARENT[detail],
             detail=detail,

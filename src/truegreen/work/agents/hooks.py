@@ -6,10 +6,11 @@ Pure text and arguments. What a hook is answered, and whether one fires at all, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import prompts
 
 CLAUDE_CODE, CODEX, GEMINI, QWEN = "claude-code", "codex", "gemini", "qwen"
@@ -40,6 +41,17 @@ Call = Callable[[str], Sequence[str]]
 """The command for an event."""
 
 
+class Post(NamedTuple):
+    """Where a client posts an event, and what it shows there."""
+
+    url: str
+    token: str
+
+
+Calls = Callable[[str], Sequence[str] | Post]
+"""What a client calls at an event: a command, or an address."""
+
+
 class Dressed(NamedTuple):
     """A command whose client calls hooks, and the text of the settings file that it names."""
 
@@ -52,25 +64,32 @@ def hook_command(python: str, file: str, client: str, event: str, state_dir: str
     return [python, "-I", "-S", file, client, event, state_dir]
 
 
-def settings(client: str, call: Call, timeout_s: float) -> dict[str, Any]:
+def settings(client: str, call: Calls, timeout_s: float) -> dict[str, Any]:
     """The client's settings with a hook at each event that matters."""
     hooks = {event: [_group(client, event, call, timeout_s)] for event in EVENTS[client]}
     return {"hooks": hooks}
 
 
-def _group(client: str, event: str, call: Call, timeout_s: float) -> dict[str, Any]:
-    words = list(call(event))
+def _group(client: str, event: str, call: Calls, timeout_s: float) -> dict[str, Any]:
+    called = call(event)
     seconds = int(min(max(timeout_s, 1), _LONGEST_S))
-    hook: dict[str, Any] = {"type": "command"}
+    hook: dict[str, Any]
     if client == CLAUDE_CODE:
-        # Without a shell in between: it is started faster, and no word is read twice.
-        hook |= {"command": words[0], "args": words[1:], "timeout": seconds}
+        hook = {**_called_by_claude_code(called), "timeout": seconds}
         hook |= {"onFailure": "block"} if event in FAIL_CLOSED else {}
     else:
-        hook |= {"command": _shell_line(words)}
         # Gemini and Qwen count in milliseconds.
-        hook |= {"timeout": seconds if client == CODEX else seconds * 1000}
+        clock = seconds if client == CODEX else seconds * 1000
+        hook = {"type": "command", "command": _shell_line(called), "timeout": clock}
     return {**({"matcher": "*"} if event in _WITH_TOOL else {}), "hooks": [hook]}
+
+
+def _called_by_claude_code(called: Sequence[str] | Post) -> dict[str, Any]:
+    if isinstance(called, Post):
+        shown = {"Authorization": f"Bearer {called.token}"}
+        return {"type": "http", "url": called.url, "headers": shown}
+    # Without a shell in between: it is started faster, and no word is read twice.
+    return {"type": "command", "command": called[0], "args": list(called[1:])}
 
 
 def _shell_line(words: Sequence[str]) -> str:
@@ -80,7 +99,7 @@ def _shell_line(words: Sequence[str]) -> str:
 
 
 def dressed(
-    client: str, argv: Sequence[str], *, start: int, path: str, call: Call, timeout_s: float
+    client: str, argv: Sequence[str], *, start: int, path: str, call: Calls, timeout_s: float
 ) -> Dressed | str:
     """A run's command with hooks, among its flags from `start` on; or why it can't be given any.
 
@@ -98,7 +117,7 @@ def dressed(
     return _NOT_PER_RUN.get(client, "it has no hooks")
 
 
-def _codex_flags(call: Call, timeout_s: float) -> list[str]:
+def _codex_flags(call: Calls, timeout_s: float) -> list[str]:
     flags: list[str] = []
     for event in EVENTS[CODEX]:
         group = _group(CODEX, event, call, timeout_s)

@@ -6,12 +6,12 @@ Plain values and two protocols. They know no client; the clients' modules know t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from truegreen.facts import Child, Claim
+from truegreen.facts import AgentKind, Child, Claim
 from truegreen.model import ExitDetail, ExitReason
 
 
@@ -61,6 +61,23 @@ class Live(Struct, kw_only=True):
     """What lives inside of the conversation, as it was seen last; each stands here once."""
 
 
+CAME_TO = {
+    "completed": "ok",
+    **dict.fromkeys(("failed", "errored", "killed", "interrupted"), "failed"),
+    **dict.fromkeys(("stopped", "cancelled", "canceled"), "skipped"),
+    **dict.fromkeys(("shutdown", "not_found"), "unknown"),
+}
+"""Clients' words for a child that has ended, and what it came to."""
+
+
+def census(children: Iterable[Child]) -> dict[str, int]:
+    """What those came to that had work of their own; who did not say so is not known to be done."""
+    working = (AgentKind.SUBAGENT, AgentKind.BACKGROUND)
+    found = [CAME_TO.get(child.word, "unknown") for child in children if child.kind in working]
+    words = ("ok", "failed", "unknown", "skipped")
+    return {word: found.count(word) for word in words} if found else {}
+
+
 class Reading(Struct, frozen=True, kw_only=True):
     """How a run ended, as far as its client can tell; who ended it is not the client's to say."""
 
@@ -89,8 +106,8 @@ class Reader(Protocol):
     def live(self) -> Live:
         """How far the run has come."""
 
-    def feed(self, line: bytes) -> None:
-        """Take one line of standard output; never raises."""
+    def feed(self, lines: bytes) -> None:
+        """Take one line of standard output, or several with the ends between; never raises."""
 
     def read(self, ending: Ending) -> Reading:
         """Say how the run ended; never raises."""

@@ -7,15 +7,17 @@ The rules themselves stand in the clients' modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from truegreen.facts import Claim
 from truegreen.model import PARENT, ClaimKind, ExitDetail
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.reading import Ending, Live, Reading
 from truegreen.work.agents.waits import wait_in
 from truegreen.work.agents.wording import cut, one_line
+from truegreen.work.lines import by_line
 
 _SIGNALLED_CODES = {129: 1, 130: 2, 131: 3, 134: 6, 137: 9, 139: 11, 141: 13, 143: 15}
 
@@ -75,7 +77,7 @@ class RuledReader(Generic[Seen]):
 
     def __init__(self, seen: Seen, rules: Sequence[Rule[Seen]], source: str) -> None:
         self.seen = seen
-        self.feed = seen.feed
+        self.feed = by_line(seen.feed)
         self._rules = rules
         self._source = source
 

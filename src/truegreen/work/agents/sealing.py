@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import path as paths
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.births import born_at
 
 KEPT_FACT = "kept"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.claims.kinds import LIMIT
 from truegreen.work.claims.words import Words
 

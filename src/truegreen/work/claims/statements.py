@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from truegreen.facts import Claim, Statement
+from truegreen.tuples import NamedTuple
 from truegreen.work.claims.kinds import (
     BRANCH,
     BUILD,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from truegreen.contract import Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.own import READERS
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of

@@ -12,11 +12,12 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.output import one_line
 from truegreen.work.gates.scene import Answer, failed, passed
 

@@ -12,12 +12,13 @@ import os
 import stat
 import time
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from truegreen.contract import Gate
 from truegreen.model import Level
+from truegreen.tuples import NamedTuple
 from truegreen.work import process
 from truegreen.work.documents import Trouble, inside, read_regular
 from truegreen.work.gates.around import settings_above

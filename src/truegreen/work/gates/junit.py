@@ -11,12 +11,12 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from truegreen.contract import Gate
 from truegreen.model import FindingOutcome
+from truegreen.tuples import NamedTuple
 from truegreen.work import process
 from truegreen.work.documents import Trouble, inside, read_regular
 from truegreen.work.gates.around import needed

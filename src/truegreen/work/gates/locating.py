@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from truegreen.contract import Gate, Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of

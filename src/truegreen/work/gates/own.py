@@ -11,8 +11,8 @@ import os.path
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.spoken import (
     ANYWHERE,
     SHELLS,

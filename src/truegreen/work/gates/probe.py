@@ -10,7 +10,9 @@ import contextlib
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

@@ -12,13 +12,13 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
 from truegreen.errors import InvalidInput, TruegreenError
+from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
 from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
@@ -287,8 +287,24 @@ def _led_to(own: Own, changed: dict[str, str], root: str) -> str:
     return ""
 
 
+def _emptied(folder: str) -> bool:
+    """Whether a folder is gone in which there were files of ours alone: no gate was there."""
+    try:
+        found = [] if os.path.islink(folder) else list(os.scandir(folder))
+        if any(each.is_dir() for each in found):
+            return False
+        for each in found:
+            os.unlink(each.path)
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
+
+
 def remove(folder: str) -> None:
     """Remove a folder of ours; a gate may have taken away the right to write in parts of it."""
+    if _emptied(folder):
+        return
     import shutil  # noqa: PLC0415 - brings the compressors along; start-up is measured
 
     def unlock(_: object, path: str, __: object) -> None:

@@ -10,10 +10,10 @@ import os.path
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from truegreen.contract import Gate, GateKind
 from truegreen.errors import InvalidInput
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.python_tests.words import refusal
 
 _BUILT_IN = frozenset(

@@ -1,13 +1,15 @@
 """Evaluators: judges that look at the work besides the gates, one module per kind.
 
 A kind is a function from a judge, a document and a bench to an opinion. It knows neither the agent
-that did the work nor the record. Adding one means a module and a line in the table below.
+that did the work nor the record. Adding one means a module and a word in the list below; it is
+loaded when the first judge of its kind is asked.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +17,6 @@ from msgspec.structs import replace
 from truegreen.contract import Evaluator
 from truegreen.errors import IsolationUnavailable, Unavailable
 from truegreen.model import FindingOutcome
-from truegreen.work.judges import command, model, python
 from truegreen.work.judges.answer import Opinion, no_answer, weighed
 from truegreen.work.judges.bench import Bench, Heartbeat, Spent
 
@@ -23,16 +24,18 @@ __all__ = ["KINDS", "NOTHING_SPENT", "Bench", "Opinion", "Spent", "ask", "identi
 
 NOTHING_SPENT = Spent()
 
-KINDS: dict[str, Callable[[Evaluator, dict[str, Any], Bench], Opinion]] = {
-    "command": command.ask,
-    "model": model.ask,
-    "python": python.ask,
-}
+KINDS = ("command", "model", "python")
 
 
 def kind_of(judge: Evaluator) -> str:
     """How a judge is asked; the contract made sure that there is one way."""
     return next(kind for kind in KINDS if getattr(judge, kind))
+
+
+def _way(kind: str) -> Callable[[Evaluator, dict[str, Any], Bench], Opinion]:
+    ask: Callable[[Evaluator, dict[str, Any], Bench], Opinion]
+    ask = import_module(f"{__name__}.{kind}").ask
+    return ask
 
 
 def identity(judge: Evaluator) -> str:
@@ -50,7 +53,7 @@ def ask(
     begun = time.monotonic()
     tick = Heartbeat(bench.tick) if bench.tick else None
     try:
-        opinion = KINDS[kind_of(judge)](judge, document, replace(bench, tick=tick))
+        opinion = _way(kind_of(judge))(judge, document, replace(bench, tick=tick))
     except (OSError, IsolationUnavailable, Unavailable) as error:
         if tick and error is tick.raised:
             raise

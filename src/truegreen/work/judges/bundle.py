@@ -11,12 +11,13 @@ import os
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Evaluator
+from truegreen.tuples import NamedTuple
 from truegreen.work.judges.answer import DIMENSIONS
 from truegreen.work.judges.flags import flags
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 HIDDEN = "characters that can't be seen, or that turn the direction of text"
 _INVISIBLE = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
-_UNSEEN = re.compile(
-    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
-)
+_UNSEEN = "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\U000e0000-\U000e007f]"
 _NAMES = {
     "JUDGE": r"(?:grader|judge|evaluator|reviewer|verifier|assessor|examiner|scorer|rater)s?",
     "MACHINE": r"(?:JUDGE|ai|llm|language model|assistant|claude|chatgpt|gpt|gemini)",
@@ -86,14 +85,17 @@ def _compiled(lines: str) -> re.Pattern[str]:
     return re.compile(source, re.IGNORECASE | re.MULTILINE)
 
 
-_COMPILED = {what: _compiled(lines) for what, lines in PATTERNS.items()}
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Compiled when a text is first looked at: most commands ask no judge."""
+    return {what: _compiled(lines) for what, lines in PATTERNS.items()}
 
 
 def flags(text: str) -> list[str]:
     """What in a text looks like an attempt on its judge, in words of ours; none of it is quoted."""
     plain = _plain(text)
-    found = [what for what, pattern in _COMPILED.items() if pattern.search(plain)]
-    return [*found, HIDDEN] if _UNSEEN.search(text) else found
+    found = [what for what, pattern in _patterns().items() if pattern.search(plain)]
+    return [*found, HIDDEN] if re.search(_UNSEEN, text) else found
 
 
 def _plain(text: str) -> str:

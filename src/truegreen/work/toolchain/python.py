@@ -10,11 +10,11 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from truegreen.tuples import NamedTuple
 from truegreen.work import process
 from truegreen.work.jail import Profile, find_program
 from truegreen.work.workspace.disk import put

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from truegreen.tuples import NamedTuple
 
 _SETTINGS_BYTES = 65_536
 _FILES = ("rust-toolchain", "rust-toolchain.toml")

@@ -10,9 +10,10 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
+
+from truegreen.tuples import NamedTuple
 
 Keeps = Callable[[str], bool]
 """Whether a link to this path may stay a link."""

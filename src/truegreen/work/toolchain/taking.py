@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen.contract import Contract, Gate, GateKind
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.own import own_of
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
 from truegreen.work.toolchain import PLAIN, Pin, Python, Toolchain

@@ -13,11 +13,11 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen import errors
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace import dotgit, laying, names, objects
 from truegreen.work.workspace.disk import FOLDER, room
 from truegreen.work.workspace.dotgit import Repository

@@ -18,6 +18,7 @@ READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCT
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 UNFINISHED = "tmp_truegreen_"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def read_bounded(path: str | bytes, limit: int, *, within: int | None = None) -> bytes | None:
@@ -89,4 +90,5 @@ def unwritable(what: str, error: OSError) -> errors.TruegreenError:
     if error.errno in _FULL:
         return errors.DiskFull(f"no room left for {what}: {error.strerror}")
     place = f" ({error.filename})" if error.filename else ""
-    return errors.Unavailable(f"{what} can't be written: {error.strerror}{place}")
+    way = "; XDG_STATE_HOME can name another folder" if error.errno in _FORBIDDEN else ""
+    return errors.Unavailable(f"{what} can't be written: {error.strerror}{place}{way}")

@@ -11,8 +11,8 @@ import os
 import re
 import struct
 import zlib
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.disk import read_bounded
 from truegreen.work.workspace.ignoring import RULES_BYTES
 from truegreen.work.workspace.names import PATH_BYTES

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.wildcards import (
     PATTERN_BYTES,
     Malformed,

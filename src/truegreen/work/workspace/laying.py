@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from truegreen import errors
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.disk import FOLDER
 from truegreen.work.workspace.globs import Globs
 from truegreen.work.workspace.names import link_goal, shown, wrong_link, wrong_name

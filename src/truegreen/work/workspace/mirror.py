@@ -31,6 +31,8 @@ from truegreen.work.workspace.packs import (
 )
 
 PLACES = ("/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
+NO_GIT = "git is not installed; snapshots of the workspace are kept in a git repository"
+GET_GIT = "install git (for example `apt install git`)"
 _CONFIG = b"""\
 [core]
 \trepositoryformatversion = 0
@@ -70,10 +72,7 @@ def find_git(outside: str) -> str:
         inside = os.path.commonpath((program, outside)) == outside
         if not inside and os.path.isfile(program) and os.access(program, os.X_OK):
             return os.path.join(place, "git")
-    raise errors.Unavailable(
-        "git is not installed; snapshots of the workspace are kept in a git repository: "
-        "install git (for example `apt install git`)"
-    )
+    raise errors.Unavailable(f"{NO_GIT}: {GET_GIT}")
 
 
 class Mirror:

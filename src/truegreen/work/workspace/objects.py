@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from truegreen import errors
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.names import wrong_name
 
 COMMIT, TREE, BLOB = b"commit", b"tree", b"blob"

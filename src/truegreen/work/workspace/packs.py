@@ -15,9 +15,10 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from truegreen import errors
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.disk import draft, draft_path, sync_folder, unwritable
 from truegreen.work.workspace.objects import BLOB, COMMIT, ID_BYTES, TREE, name_of, naming
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -48,6 +47,8 @@ def standing_of(root: str) -> Standing | None:
 
 def heads_at(address: str, root: str) -> dict[str, str]:
     """The branches of a remote that lies on this machine; none of one that has to be called."""
+    from urllib.parse import unquote  # noqa: PLC0415 - few repositories have such an address
+
     place = unquote(address.removeprefix("file://"))
     if "\0" in place or (not os.path.isabs(place) and re.match(r"[^/]*:", place)):
         return {}

@@ -11,9 +11,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from truegreen import errors
+from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.disk import FOLDER as OPEN_FOLDER
 from truegreen.work.workspace.disk import READING, read_bounded
 from truegreen.work.workspace.ignoring import (

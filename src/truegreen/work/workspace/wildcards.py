@@ -8,6 +8,7 @@ expression may need more than polynomial time: every piece after a star is atomi
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CLASSES = {
     b"alnum": rb"[0-9A-Za-z]",
@@ -22,10 +23,6 @@ _CLASSES = {
     b"space": rb"[ \t\n\r]",
     b"upper": rb"[A-Z]",
     b"xdigit": rb"[0-9A-Fa-f]",
-}
-_MEMBERS = {
-    name: frozenset(n for n in range(256) if re.fullmatch(expression, bytes([n])))
-    for name, expression in _CLASSES.items()
 }
 _NAMED_CLASS = re.compile(rb"\[:([^\]]*):\]")
 _SLASH = ord("/")
@@ -152,7 +149,8 @@ def _member(pattern: bytes, at: int) -> tuple[int, int]:
     return at + 1, pattern[at]
 
 
+@cache
 def _class(name: bytes) -> frozenset[int]:
-    if name not in _MEMBERS:
+    if name not in _CLASSES:
         raise Malformed("no such class")
-    return _MEMBERS[name]
+    return frozenset(n for n in range(256) if re.fullmatch(_CLASSES[name], bytes([n])))

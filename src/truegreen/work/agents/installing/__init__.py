@@ -1,4 +1,4 @@
-"""Puts our hooks into the settings of a client and takes them out again: planned, shown, done.
+"""Puts our hooks and our MCP server into a client's settings and takes them out: planned, shown.
 
 A plan changes nothing: it says what a file would become. What is done can be undone to the byte as
 long as nobody else changed the file, and to the entry where somebody did. Whether a client heeds
@@ -11,21 +11,30 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from truegreen.errors import InvalidInput
-from truegreen.work.agents.installing import kept, merging
-from truegreen.work.agents.installing.jsontext import Malformed, parsed
+from truegreen.tuples import NamedTuple
+from truegreen.work.agents.hooks import CLAUDE_CODE, CODEX
+from truegreen.work.agents.installing import kept, merging, servers
+from truegreen.work.agents.installing.jsontext import Malformed
 from truegreen.work.agents.installing.kept import Found, Install
-from truegreen.work.agents.installing.places import CLIENTS, Place, Scope, place_of
+from truegreen.work.agents.installing.places import (
+    CLIENTS,
+    Place,
+    Scope,
+    place_of,
+    server_place_of,
+)
 
+_WORDS = "(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH)"
 _SECRET = re.compile(
-    r'("[^"\n]*(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH)[^"\n]*"\s*:\s*)"(?:[^"\\\n]|\\.)*"',
-    re.IGNORECASE,
+    rf"""("[^"\n]*{_WORDS}[^"\n]*"\s*:\s*|^.[\w.-]*{_WORDS}[\w.-]*\s*=\s*)"(?:[^"\\\n]|\\.)*\"""",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Settings hold keys, and what stands around a change is shown with it."""
 
-__all__ = ["CLIENTS", "Install", "Place", "Plan", "Scope", "place_of"]
+__all__ = ["CLIENTS", "Install", "Place", "Plan", "Scope", "place_of", "server_place_of"]
 
 
 class Plan(NamedTuple):
@@ -55,11 +64,20 @@ class Plan(NamedTuple):
         return _SECRET.sub(r'\1"…"', "\n".join(lines))
 
 
-def to_install(place: Place, settings: Mapping[str, Any], state_dir: str) -> Plan:
-    """How the file would look with our hooks; refused if the client would not read it."""
+def to_install(
+    place: Place,
+    settings: Mapping[str, Any] | None,
+    state_dir: str,
+    server: servers.Entry | None = None,
+) -> Plan:
+    """How the file would look with our hooks, our server, or both; refused if it is malformed."""
     found = kept.read(place)
+    after = found.text
     with _located(found.path):
-        after = merging.installed(found.text, settings, place.client)
+        if settings is not None:
+            after = merging.installed(after, settings, place.client)
+        if server is not None:
+            after = servers.installed(after, server, place.client)
     return Plan(place, found, after, _known(place, found, state_dir))
 
 
@@ -72,21 +90,46 @@ def to_uninstall(place: Place, state_dir: str) -> Plan:
     if known and kept.digest(found.text) == known.written_sha256:
         return Plan(place, found, known.original if known.existed else None, known)
     with _located(found.path):
-        after = merging.uninstalled(found.text)
-        nothing_left = bool(after.strip()) and parsed(after).plain == {}
+        after = _without_us(found.text, place)
+        nothing_left = not after.strip() or servers.is_empty(after, _written_by(place))
     is_ours = known is not None and not known.existed and nothing_left
     return Plan(place, found, None if is_ours else after, known)
+
+
+def _without_us(text: str, place: Place) -> str:
+    if not text.strip():
+        return text
+    if not _is_toml(place):
+        text = merging.uninstalled(text)
+    return servers.uninstalled(text, _written_by(place))
+
+
+def parts_of(text: str, place: Place) -> tuple[str, ...]:
+    """What of ours stands in a file."""
+    has_hooks = not _is_toml(place) and bool(merging.found(text))
+    has_server = servers.found(text, _written_by(place)) is not None
+    had = ((kept.HOOKS, has_hooks), (kept.SERVER, has_server))
+    return tuple(name for name, is_there in had if is_there)
+
+
+def _is_toml(place: Place) -> bool:
+    return place.name.endswith(".toml")
+
+
+def _written_by(place: Place) -> str:
+    """Whose way of writing a file is in: Codex has its hooks in JSON, and all else in TOML."""
+    return place.client if _is_toml(place) or place.client != CODEX else CLAUDE_CODE
 
 
 def install(plan: Plan, state_dir: str, *, cwd: str, version: str, at: str) -> None:
     """Do it: the original is kept first, then the file is replaced whole."""
     before, after = plan.found, plan.after or ""
     existed, original = before.exists, before.text
-    if plan.known and merging.found(before.text):
+    if plan.known and parts_of(before.text, plan.place):
         # Ours stand in it already: the original is what it was before the first of them.
         untouched = kept.digest(before.text) == plan.known.written_sha256
         existed = plan.known.existed
-        original = plan.known.original if untouched else merging.uninstalled(before.text)
+        original = plan.known.original if untouched else _without_us(before.text, plan.place)
     record = Install(
         client=plan.place.client,
         scope=plan.place.scope,
@@ -98,6 +141,7 @@ def install(plan: Plan, state_dir: str, *, cwd: str, version: str, at: str) -> N
         written_sha256=kept.digest(after),
         version=version,
         at=at,
+        parts=parts_of(after, plan.place),
     )
     kept.keep(state_dir, record)
     if plan.changes:

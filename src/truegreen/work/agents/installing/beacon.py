@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from truegreen.contract.terms import Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents import ADAPTERS
 from truegreen.work.agents.hooks import CLAUDE_CODE, CODEX, GEMINI, QWEN
 from truegreen.work.agents.installing.places import Scope

@@ -1,4 +1,4 @@
-"""Looks at an install again: is the file there, do our hooks stand in it, can they be started.
+"""Looks at an install again: is the file there, does ours stand in it, can it be started.
 
 It changes nothing. What it finds is said with the way on; whether the client heeds its settings is
 the beacon's question.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from truegreen.errors import TruegreenError, Unavailable
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.hooks import EVENTS
-from truegreen.work.agents.installing import kept, merging
+from truegreen.work.agents.installing import kept, merging, parts_of, servers
 from truegreen.work.agents.installing.beacon import VARIABLE
 from truegreen.work.agents.installing.jsontext import Malformed
-from truegreen.work.agents.installing.kept import Install
+from truegreen.work.agents.installing.kept import HOOKS, SERVER, Install
 from truegreen.work.agents.installing.merging import Ours
 from truegreen.work.agents.installing.places import Place, Scope
 from truegreen.work.process import tool
@@ -42,18 +43,32 @@ def faults(
     install: Install, state_dir: str, settings: Callable[[str, str, str], Mapping[str, Any]]
 ) -> Iterator[Fault]:
     """What is wrong. `settings` makes those of a client from an interpreter and the hook's file."""
-    where = f"hooks of {install.client} in {install.file}"
+    place = _place(install)
     try:
-        found = kept.read(_place(install))
-        ours = merging.found(found.text)
+        found = kept.read(place)
+        parts_of(found.text, place)  # whether it can be read at all
     except TruegreenError as error:
         yield Fault(error.message, again(install))
         return
     except Malformed as error:
-        place = f"{install.file}:{error.line}:{error.column}"
-        yield Fault(f"{place}: {error.what}; the client may ignore the whole file", again(install))
+        at = f"{install.file}:{error.line}:{error.column}"
+        yield Fault(f"{at}: {error.what}; the client may ignore the whole file", again(install))
         return
-    undo = f"{again(install)}, or give it up: {again(install)} --uninstall"
+    if HOOKS in install.parts:
+        yield from _hook_faults(install, found.text, state_dir, settings)
+    if SERVER in install.parts:
+        yield from _server_faults(install, found.text)
+
+
+def _hook_faults(
+    install: Install,
+    text: str,
+    state_dir: str,
+    settings: Callable[[str, str, str], Mapping[str, Any]],
+) -> Iterator[Fault]:
+    where = f"hooks of {install.client} in {install.file}"
+    ours = merging.found(text)
+    undo = _undo(install)
     if not ours:
         yield Fault(f"{where}: they are gone", undo)
         return
@@ -64,8 +79,23 @@ def faults(
         yield Fault(f"{where}: {message}", undo)
         return
     words = ours[0].words
-    if not missing and not merging.stands(found.text, settings(install.client, words[0], words[3])):
+    if not missing and not merging.stands(text, settings(install.client, words[0], words[3])):
         yield Fault(f"{where}: they were changed by somebody", undo)
+
+
+def _server_faults(install: Install, text: str) -> Iterator[Fault]:
+    where = f"the MCP server of {install.client} in {install.file}"
+    have = servers.found(text, install.client)
+    if have is None:
+        yield Fault(f"{where}: it is gone", _undo(install))
+    elif not os.access(have["command"], os.X_OK):
+        yield Fault(f"{where}: {have['command']} is not there any more", _undo(install))
+    elif not servers.stands(have, servers.entry(install.client, have["command"])):
+        yield Fault(f"{where}: it was changed by somebody", _undo(install))
+
+
+def _undo(install: Install) -> str:
+    return f"{again(install)}, or give it up: {again(install)} --uninstall"
 
 
 def _place(install: Install) -> Place:

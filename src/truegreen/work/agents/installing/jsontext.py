@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
+
+from truegreen.tuples import NamedTuple
 
 DEEPEST = 100
 _BLANK = re.compile(r"[ \t\r\n]*")

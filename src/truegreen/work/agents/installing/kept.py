@@ -11,14 +11,15 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
 from truegreen.errors import InvalidInput, Stale, Unavailable
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.installing.places import Place, Scope
 
 LARGEST = 4 * 1024 * 1024
+HOOKS, SERVER = "hooks", "server"
 _FOLDER = "installs"
 _OURS, _SHARED = 0o600, 0o644
 
@@ -47,6 +48,8 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
     written_sha256: str
     version: str
     at: str
+    parts: tuple[str, ...] = (HOOKS,)
+    """What of ours stands in it."""
 
 
 def read(place: Place) -> Found:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.hooks import CODEX
 from truegreen.work.agents.installing.jsontext import (
     Malformed,

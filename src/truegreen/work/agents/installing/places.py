@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
 from truegreen.errors import InvalidInput
+from truegreen.tuples import NamedTuple
 from truegreen.work.agents.hooks import CLAUDE_CODE, CODEX, EVENTS, GEMINI, QWEN
 
 CLIENTS = tuple(EVENTS)
@@ -79,3 +79,21 @@ def _home(client: str, environ: Mapping[str, str]) -> str:
     if not os.path.isabs(home):
         raise InvalidInput("HOME is not set: nobody knows where your settings are")
     return home
+
+
+def server_place_of(
+    client: str, scope: Scope, environ: Mapping[str, str], cwd: str
+) -> Place | None:
+    """Where a client looks for its MCP servers; None where ours would shut out all others."""
+    if scope is Scope.MANAGED:
+        return None
+    place = place_of(client, scope, environ, cwd)
+    if client == CLAUDE_CODE:
+        if scope is Scope.PROJECT:
+            return Place(client, scope, cwd, _CLAUDE_PROJECT)
+        named = environ.get(_HOMES[client].variable, "")
+        return Place(client, scope, place.folder if named else _home(client, environ), _CLAUDE_USER)
+    return place._replace(name=_CODEX_CONFIG) if client == CODEX else place
+
+
+_CLAUDE_USER, _CLAUDE_PROJECT, _CODEX_CONFIG = ".claude.json", ".mcp.json", "config.toml"

@@ -10,12 +10,12 @@ import fnmatch
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.errors import Unavailable
+from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Document, inside, read_regular
 from truegreen.work.gates.python_tests.session import Place, names_of
 from truegreen.work.gates.python_tests.settings import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.cases import PASSED, Case
 
 _TEXT = """\

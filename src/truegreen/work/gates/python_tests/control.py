@@ -12,11 +12,12 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from truegreen.contract import Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Document, Trouble, read_regular
 from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case
 from truegreen.work.gates.output import one_line

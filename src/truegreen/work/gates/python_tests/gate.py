@@ -10,12 +10,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.model import FindingOutcome, Level
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case, named
 from truegreen.work.gates.output import one_line, text_of
 from truegreen.work.gates.python_tests import bench as benches

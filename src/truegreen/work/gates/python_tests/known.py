@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.cases import PASSED, SKIPPED, XFAILED, Case
 from truegreen.work.gates.python_tests.words import function_of
 

@@ -15,8 +15,9 @@ import re
 import string
 import tokenize
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.python_tests.known import Function, functions_of, parsed
 
 _FOREIGN = "type('Foreign', (), {'__eq__': lambda *_: False, '__hash__': None})()"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
+from truegreen.tuples import NamedTuple
 from truegreen.work import process
 from truegreen.work.documents import Trouble, inside, read_regular
 from truegreen.work.gates.output import last_line, one_line, text_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from truegreen.tuples import NamedTuple
 from truegreen.work.gates.python_tests.words import file_of, paths
 
 Read = Callable[[str], bytes | None]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from truegreen.tuples import NamedTuple
 
 _SETTLED = "truegreen settles that itself"
 _RUNS_NONE = "it runs no tests"

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
+
+from truegreen.tuples import NamedTuple
 
 BODY_BYTES = 64 * 1024 * 1024
 _LINE_BYTES = 32 * 1024
@@ -167,6 +170,16 @@ def chunk(data: bytes) -> bytes:
 
 LAST_CHUNK = b"0\r\n\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def bound(line: socket.socket, seconds: float) -> None:
+    """Nobody waits longer for the other side: kept by the kernel, which costs no call of its own.
+
+    A time-out of Python's would look before each read and write whether it could be done.
+    """
+    limit = struct.pack("ll", int(seconds), 0)
+    for way in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, way, limit)
 
 
 def hang_up(line: socket.socket) -> None:
