@@ -1,0 +1,16 @@
+#!/bin/sh
+# A cycle to its end on a throw-away store: an agent that dies half-way does not stop it.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+mkdir "$room/project" && cd "$room/project"
+cp "$here"/agent.py "$here"/check.py "$here"/truegreen.toml .
+: > poem.txt
+export TRUEGREEN_STORE="${TRUEGREEN_STORE:-$room/store.db}" XDG_STATE_HOME="${XDG_STATE_HOME:-$room/state}"
+
+for look in 1 2 3 4 5; do
+  truegreen scheduler --once
+done
+cat poem.txt
+truegreen routine show poem
