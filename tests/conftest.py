@@ -7,16 +7,23 @@ it. Each test gets a database of its own, copied from a template that was migrat
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import shutil
 import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import httpcore2
 import hypothesis
 import pytest
 
+from tests.forking import Forge
+from tests.patience import be_patient
 from tests.postgres_server import PostgresServer, find_installation
+from tests.small_environment import python_of
 from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
@@ -39,6 +46,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_configure(config: pytest.Config) -> None:
     """Keep PostgreSQL's guardian in the controller; workers only learn where it is."""
     _hear_signals()
+    _read_certificates_once()
+    _keep_what_is_compiled()
     worker = getattr(config, "workerinput", None)
     closing = config.stash[CLOSING] = contextlib.ExitStack()
     if worker is not None:
@@ -56,6 +65,46 @@ def _hear_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             hears = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
             signal.signal(number, hears)
+
+
+def _read_certificates_once() -> None:
+    """Every client reads all authorities, even to ask a server of ours that speaks no TLS."""
+    made = httpcore2.default_ssl_context
+    kept: dict[object, Any] = {}
+
+    def once(**given: Any) -> Any:
+        here = (*given.items(), *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+        if here not in kept:
+            kept[here] = made(**given)
+        return kept[here]
+
+    httpcore2.default_ssl_context = once
+
+
+def _keep_what_is_compiled() -> None:
+    """Where bytecode is forbidden, each of a thousand children would compile the same modules."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collecting makes no garbage, and what it made stays: a million objects nobody looks through.
+
+    Otherwise every full collection of garbage in a test, and the last one, would go through them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long goes first: at the end, one worker would wait for the other."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -77,16 +126,41 @@ def missing(part: str) -> NoReturn:
     pytest.skip(f"{part} is missing")
 
 
+@pytest.fixture(scope="session")
+def _bare_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bare")
+
+
 @pytest.fixture(autouse=True)
-def _safe_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test may ever touch the user's own store or settings."""
+def _safe_home(
+    request: pytest.FixtureRequest, _bare_room: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """No test may ever touch the user's own store or settings.
+
+    Most tests write no file: they share a room, which is cleared when one did all the same. To make
+    and remove a folder takes longer than what they do.
+    """
+    own = "tmp_path" in request.fixturenames
+    tmp_path: Path = request.getfixturevalue("tmp_path") if own else _bare_room
     for name in [name for name in os.environ if name.startswith(("TRUEGREEN_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home" / name.lower()))
     monkeypatch.setenv("TRUEGREEN_STORE", f"sqlite://{tmp_path}/home/truegreen.db")
-    (tmp_path / "home").mkdir()
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=not own)
+    yield
+    if not own and os.listdir(home):
+        shutil.rmtree(home)
+
+
+@pytest.fixture(scope="session")
+def forge() -> Iterator[Forge]:
+    """The command, loaded once; each call is a process of its own all the same."""
+    forge = Forge()
+    yield forge
+    forge.close()
 
 
 @pytest.fixture(scope="session")
@@ -98,6 +172,12 @@ def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def small_python(shared_tools: Path) -> Path:
+    """A Python with truegreen and little else, one for all workers: what is pinned is copied."""
+    return python_of(shared_tools.with_name("small"))
+
+
 @pytest.fixture
 def own_tools(shared_tools: Path, _safe_home: None) -> None:
     """A state directory whose pinned tools are there already: copying them takes a while."""
@@ -107,8 +187,13 @@ def own_tools(shared_tools: Path, _safe_home: None) -> None:
 
 
 def prepare_template(url: str) -> None:
-    """Migrate the template database; must close every connection it opens."""
-    open_ledger(url).close()
+    """Migrate the template database; must close every connection it opens.
+
+    Its breakers are patient: most tests let many tasks of one definition fail in a row.
+    """
+    ledger = open_ledger(url)
+    be_patient(ledger)
+    ledger.close()
 
 
 @pytest.fixture(scope="session")
@@ -151,24 +236,58 @@ def postgres_template(postgres_server: PostgresServer) -> str:
     return TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def postgres_desk(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    """The shared PostgreSQL by one connection for all tests: a new one is half of the cost."""
+    with postgres_server.at_hand() as server:
+        yield server
+
+
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+def postgres_url(postgres_desk: PostgresServer, postgres_template: str) -> Iterator[str]:
     """Address of a fresh, migrated database; gone after the test."""
-    name = postgres_server.create_database(template=postgres_template)
-    yield postgres_server.url(name)
-    postgres_server.drop_database(name)
+    name = postgres_desk.create_database(template=postgres_template)
+    yield postgres_desk.url(name)
+    postgres_desk.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def plain_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store as it is when it was just made; to copy it takes a seventh of the time."""
+    path = tmp_path_factory.mktemp("plain") / "truegreen.db"
+    open_ledger(f"sqlite://{path}").close()
+    return path
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    """Address of a SQLite store that does not exist yet."""
+def sqlite_url(tmp_path: Path, plain_store: Path) -> str:
+    """Address of a SQLite store that was just made; those of the record make it themselves."""
+    shutil.copy(plain_store, tmp_path / "truegreen.db")
     return f"sqlite://{tmp_path}/truegreen.db"
+
+
+@pytest.fixture
+def home_store(_safe_home: None, plain_store: Path) -> str:
+    """The store that commands find by themselves, just made."""
+    url = os.environ["TRUEGREEN_STORE"]
+    shutil.copy(plain_store, url.removeprefix("sqlite://"))
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated store; to copy it takes a tenth of the time that to make one does."""
+    path = tmp_path_factory.mktemp("template") / "truegreen.db"
+    prepare_template(f"sqlite://{path}")
+    return path
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> str:
-    """Run the test on each database; asks for PostgreSQL only in the half that uses it."""
+    """Run the test on each database, migrated; asks only for the one that the half uses."""
     url: str = request.getfixturevalue(f"{request.param}_url")
+    if request.param == "sqlite":
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), url.removeprefix("sqlite://"))
     return url
 
 

@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    import psycopg
 
 MAJOR = 18
 START_SECONDS = 40.0
@@ -35,7 +37,6 @@ UNPRIVILEGED = "nobody"  # initdb and postgres refuse to run as root
 PR_SET_PDEATHSIG = 1
 # The store refuses fsync=off and synchronous_commit=off; both stay on, and memory makes them free.
 SETTINGS = {
-    "listen_addresses": "",
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "off",
@@ -76,8 +77,9 @@ def copy_installation(installation: Path, target: Path) -> Path:
 class Cluster:
     """One data directory and its server process; lives in the guardian."""
 
-    def __init__(self, home: Path, installation: Path) -> None:
+    def __init__(self, home: Path, installation: Path, address: str = "") -> None:
         self.home = home
+        self.address = address
         self.data = home / "data"
         self.log = home / "log"
         self.installation = installation
@@ -106,10 +108,14 @@ class Cluster:
                 preexec_fn=die_with_parent,
                 **self.identity,
             )
+        if self.address:
+            with (self.data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
 
     def start(self) -> None:
         """Start the server and wait until it says that it is ready."""
-        settings = SETTINGS | {"unix_socket_directories": str(self.home)}
+        where = {"unix_socket_directories": str(self.home), "listen_addresses": self.address}
+        settings = SETTINGS | where
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -154,9 +160,9 @@ def answer(cluster: Cluster, order: str) -> str:
     try:
         if not cluster.trouble and not cluster.data.exists():
             cluster.create()
-        if order.startswith("restart"):
-            cluster.stop(immediate=order == "restart immediate")
-        if not cluster.trouble and cluster.process is None:
+        if order != "start":
+            cluster.stop(immediate=order != "restart fast")
+        if order != "stop" and not cluster.trouble and cluster.process is None:
             cluster.start()
     except (OSError, subprocess.SubprocessError) as error:
         log = cluster.log.read_text() if cluster.log.exists() else ""
@@ -164,9 +170,9 @@ def answer(cluster: Cluster, order: str) -> str:
     return cluster.trouble
 
 
-def guard(home: Path, installation: Path) -> None:
+def guard(home: Path, installation: Path, address: str = "") -> None:
     """Serve orders one after the other until standard input closes, then leave nothing behind."""
-    cluster = Cluster(home, installation)
+    cluster = Cluster(home, installation, address)
     with socket.socket(socket.AF_UNIX) as door, selectors.DefaultSelector() as waiting:
         door.bind(str(home / "door"))
         door.listen(64)
@@ -181,7 +187,7 @@ def guard(home: Path, installation: Path) -> None:
             cluster.remove()
 
 
-def roomiest() -> str:
+def roomiest(room: int = ROOMY) -> str:
     """Choose memory if there is enough and programs may run from it, else /tmp.
 
     Not the environment's temp folder: a socket's path may not be longer than 107 bytes.
@@ -190,22 +196,41 @@ def roomiest() -> str:
     if not os.access(memory, os.W_OK):
         return "/tmp"  # noqa: S108 - as above
     runs = not os.statvfs(memory).f_flag & os.ST_NOEXEC
-    return memory if runs and shutil.disk_usage(memory).free > ROOMY else "/tmp"  # noqa: S108
+    return memory if runs and shutil.disk_usage(memory).free > room else "/tmp"  # noqa: S108
 
 
 class PostgresServer:
     """A cluster as the tests see it; the guardian behind it may serve several test processes."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, connection: psycopg.Connection | None = None) -> None:
         self.home = home
+        self.connection = connection
+
+    @contextlib.contextmanager
+    def at_hand(self) -> Iterator[PostgresServer]:
+        """The same, with a connection that is kept; only for a server that nobody restarts."""
+        import psycopg  # noqa: PLC0415 - the guardian runs this file too, and needs no driver
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            yield PostgresServer(self.home, connection)
 
     @classmethod
     @contextlib.contextmanager
-    def guarded(cls, installation: Path) -> Iterator[PostgresServer]:
-        """Keep a guardian for the length of the block. The cluster starts at the first order."""
-        home = Path(tempfile.mkdtemp(prefix="tgpg-", dir=roomiest()))
+    def guarded(
+        cls,
+        installation: Path,
+        address: str = "",
+        inside: Sequence[str] = (),
+        room: int = ROOMY,
+    ) -> Iterator[PostgresServer]:
+        """Keep a guardian for the length of the block. The cluster starts at the first order.
+
+        With an address it listens there, too; `inside` are words that lead to that network. `room`
+        is how many bytes must be free in memory for it to lie there.
+        """
+        home = Path(tempfile.mkdtemp(prefix="tgpg-", dir=roomiest(room)))
         with subprocess.Popen(
-            [sys.executable, __file__, str(home), str(installation)],
+            [*inside, sys.executable, __file__, str(home), str(installation), address],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # an interrupt from the keyboard must not reach it
@@ -234,6 +259,10 @@ class PostgresServer:
         """Start the cluster unless it runs."""
         self.order("start")
 
+    def stop(self) -> None:
+        """Stop the cluster as a crash would. Never the one that tests share."""
+        self.order("stop")
+
     def restart(self, *, immediate: bool = True) -> None:
         """Restart the cluster, by default as a crash would. Never the one that tests share."""
         self.order("restart immediate" if immediate else "restart fast")
@@ -244,6 +273,9 @@ class PostgresServer:
 
     def execute(self, statement: str) -> None:
         """Run one statement outside a transaction."""
+        if self.connection:
+            self.connection.execute(statement.encode())
+            return
         import psycopg  # noqa: PLC0415 - the guardian runs this file too, and needs no driver
 
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
@@ -252,7 +284,7 @@ class PostgresServer:
     def create_database(self, template: str = "template0") -> str:
         """Make a database with a new name, a copy of the template, and return the name."""
         name = f"t_{uuid.uuid4().hex[:12]}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return name
 
     def drop_database(self, name: str) -> None:
@@ -261,4 +293,4 @@ class PostgresServer:
 
 
 if __name__ == "__main__":
-    guard(Path(sys.argv[1]), Path(sys.argv[2]))
+    guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

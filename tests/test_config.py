@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_contract_file import EXAMPLE
-from truegreen.config import STORE_FORMS, Config, load_config, redacted_url, store_url
-from truegreen.contract import Budget, Caps, Contract, plain
+from truegreen.config import STORE_FORMS, Config, load_config, masked_words, redacted_url, store_url
+from truegreen.contract import Budget, Caps, ConfigFile, Contract, plain
 from truegreen.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -307,6 +307,63 @@ def test_nothing_secret_is_shown(place: Path):
     assert shown["settings"]["gates.b.url"]["value"] == "http://u:***@localhost:80/health"
 
 
+@pytest.mark.criterion("O05", "P09")
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["-H", "Authorization: Basic aHVzaDpIVVNI=="], ["-H", "Authorization: ***"]),
+        (["-HAuthorization: Bearer HUSH HUSH"], ["-HAuthorization: ***"]),
+        (["X-Api-Key: HUSH"], ["X-Api-Key: ***"]),
+        (["Cookie: a=b; session=HUSH"], ["Cookie: ***"]),
+        (["Private-Token:HUSH"], ["Private-Token:***"]),
+        (
+            ["sh", "-c", "curl -H 'Authorization: Bearer HUSH' https://ci.example/x"],
+            ["sh", "-c", "curl -H 'Authorization: ***' https://ci.example/x"],
+        ),
+        (
+            ["""curl -H "Authorization: Bearer \\"HUSH HUSH\\""'HUSH' http://u:HUSH@a/b"""],
+            ["""curl -H "Authorization: ***" http://u:***@a/b"""],
+        ),
+        (["curl -H Authorization:HUSH HUSH"], ["curl -H Authorization:***"]),
+        (["-d", """{"password": "HUSH", "a": 1}"""], ["-d", """{"password": ***"""]),
+        (["curl", "-u", "bob:HUSH:HUSH", "a"], ["curl", "-u", "bob:***", "a"]),
+        (["curl", "-ubob:HUSH"], ["curl", "-ubob:***"]),
+        (["curl", "--user", "bob:HUSH HUSH"], ["curl", "--user", "bob:***"]),
+        (["curl", "--user=bob:HUSH"], ["curl", "--user=bob:***"]),
+        (["curl -u bob:HUSH a"], ["curl -u bob:*** a"]),
+        (["curl --user 'bob:HUSH HUSH' a"], ["curl --user 'bob:***' a"]),
+        (["psql", "--password", "HUSH", "a"], ["psql", "--password", "***", "a"]),
+        (["x", "--api-key=HUSH HUSH"], ["x", "--api-key=***"]),
+        (["x --token HUSH --a b"], ["x --token *** --a b"]),
+        (["x --api-key 'HUSH HUSH' b"], ["x --api-key *** b"]),
+        (["cd a && PGPASSWORD='HUSH HUSH' psql b"], ["cd a && PGPASSWORD=*** psql b"]),
+        (["sshpass", "-p", "HUSH", "ssh"], ["sshpass", "-p", "***", "ssh"]),
+        (["/usr/bin/mysql", "-pHUSH", "db"], ["/usr/bin/mysql", "-p***", "db"]),
+        (["a; sshpass -p HUSH ssh"], ["a; sshpass -p *** ssh"]),
+        (["openssl", "-passin", "pass:HUSH"], ["openssl", "-passin", "***"]),
+        (["bash -c \"curl -u 'bob:HUSH' a\" b"], ["bash -c \"curl -u 'bob:***' a\" b"]),
+        (["docker", "login", "-p", "HUSH"], ["docker", "login", "-p", "***"]),
+        (["git clone https://HUSHHUSHHUSHHUSH@host/a"], ["git clone https://***@host/a"]),
+        (["curl https://a/?sig=HUSH&b=HUSH -s"], ["curl https://a/?*** -s"]),
+    ],
+)
+def test_a_command_is_shown_without_what_it_opens_doors_with(words, shown):
+    assert masked_words(words) == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["python", "-u", "-m", "pytest", "-p", "no:cacheprovider", "tests/a.py::TestToken::test"],
+        ["docker", "run", "-p", "80:80", "--user-agent", "a", "busybox:1.2"],
+        ["sh", "-c", "cd a && make -j2 'a b' | tee log; id -u bob"],
+        ["curl", "http://localhost:80/health", "git@host:a/b.git", "ssh://git@host/a"],
+    ],
+)
+def test_a_command_without_secrets_is_shown_as_it_is(words):
+    assert masked_words(words) == words
+
+
 def test_a_name_with_dots_has_its_own_source(place: Path):
     (place / "truegreen.toml").write_text(
         '[defaults]\nmode = "assisted"\n[tasks."a.b"]\nrole = "x"'
@@ -315,3 +372,18 @@ def test_a_name_with_dots_has_its_own_source(place: Path):
     assert shown["tasks.a.b.mode"] == {"value": "assisted", "source": f"{place}/truegreen.toml"}
     assert shown["tasks.a.b.role"]["source"] == f"{place}/truegreen.toml"
     assert shown["tasks.a.b.isolation"]["source"] == "built in"
+
+
+def test_no_table_of_the_settings_is_left_out_of_what_is_shown(place: Path):
+    (place / "truegreen.toml").write_text(
+        '[queue]\nserial_roles = ["deploy"]\n[[limits]]\nper = "day"\nruns = 3\n'
+        "[breakers]\nagent = { after = 3 }\n[gateway]\nenabled = false\n"
+        '[heartbeat]\ncommand = ["alive"]\n[github]\nrepository = "a/b"\ntoken_env = "T"\n'
+        '[otel]\nendpoint = "https://o.example.org"\n'
+    )
+    shown = load(place).describe()["settings"]
+    tables = {key.partition(".")[0] for key in shown}
+    named = {"tasks", "agents", "gates", "evaluators", "routines"}
+    assert set(ConfigFile.__struct_fields__) - named - tables == set()
+    assert shown["breakers.agent"]["value"]["after"] == 3
+    assert shown["limits"]["value"][0]["runs"] == 3

@@ -33,7 +33,7 @@ from truegreen.contract import (
     read_contract,
     read_toml,
 )
-from truegreen.contract.terms import GATE_USES, RETRY_WORDS
+from truegreen.contract.terms import GATE_USES, RETRY_WORDS, Source
 from truegreen.errors import InvalidInput
 from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
 
@@ -171,9 +171,13 @@ CHANGES: dict[str, Any] = {
     "approval_within": Duration(60_000_000),
     "review_within": Duration(60_000_000),
     "done_when": "all is well",
+    "host": "build1",
+    "source": Source(remote="git@host:repo", commit="a" * 40),
     "labels": ("l",),
+    "lane": "deploy",
     "priority": 1,
     "depends_on": ("tsk_1",),
+    "wait_for": ("message:built",),
 }
 
 
@@ -408,6 +412,20 @@ def test_nobody_reviews_their_own_work_under_another_name():
     other = read_toml(text.replace('["x"]', '["y"]', 1), "x")
     terms = other.contract(title="t", agent="a", role="coder")
     assert terms.qa.definition == other.agents["b"]
+
+
+@pytest.mark.criterion("J03", "O09")
+def test_an_evaluator_that_reviews_is_neither_the_author_nor_a_judge_before():
+    text = '[agents.a]\ncommand = ["x"]\n[evaluators.e]\ncommand = ["y"]\n[qa]\nagent = "e"\n'
+    file = read_toml(text, "x")
+    coder = {"title": "t", "agent": "a", "role": "coder"}
+    with pytest.raises(InvalidInput, match=r'qa\.agent: "e" has judged the work already'):
+        file.contract(**coder, evaluators=("e",))
+    assert file.contract(**coder).qa.evaluator == file.evaluators["e"]
+    assert file.contract(title="t", agent="a", role="ops", evaluators=("e",)).evaluators
+    own = read_toml(text.replace('["y"]', '["x"]'), "x")
+    with pytest.raises(InvalidInput, match=r'qa\.agent: "e" is the agent itself'):
+        own.contract(**coder)
 
 
 # --- policies

@@ -257,15 +257,19 @@ def test_an_unknown_key_like_no_other_lists_the_known_ones():
         ),
         (
             '[tasks.a]\nevaluators = ["x"]',
-            'tasks.a.evaluators[0]: nothing of that kind is defined; got "x"',
+            'tasks.a.evaluators[0]: no [evaluators.…] is defined that it could name; got "x"',
         ),
         (
             '[defaults]\ngates = ["x"]',
-            'defaults.gates[0]: nothing of that kind is defined; got "x"',
+            'defaults.gates[0]: no [gates.…] is defined that it could name; got "x"',
         ),
         (
             '[routines.n]\nschedule = "0 2 * * *"\ntask = "fixparser"\n[tasks.fix-parser]',
             'routines.n.task: expected one of fix-parser; got "fixparser" (did you',
+        ),
+        (
+            '[[notify]]\nwebhook = "https://a.example"\nescalate = { after = "1h", to = ["x"] }',
+            'notify[0].escalate.to: there is nothing to name; got "x"',
         ),
         ('[qa]\nagent = "x"\n[agents.y]', 'qa.agent: expected one of y; got "x"'),
         ('[tasks."A b"]', 'tasks.A b: "A b" is no name'),
@@ -371,7 +375,7 @@ def test_every_field_refuses_a_wrong_type(kind, name):
 
 
 @every_field
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(value=JSON_VALUES)
 def test_every_field_takes_any_json_or_refuses_it(kind, name, value):
     document = {**MINIMAL[kind], name: value}
@@ -394,3 +398,19 @@ def test_any_text_is_read_or_refused(text):
 def test_a_refusal_quotes_no_more_than_a_line():
     error = refused(f'[defaults]\nmode = "{"x" * 10_000}"')
     assert len(error.message) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[gates.t]\ncommand = "pytest -q"', 'expected array of words such as ["pytest","-q"]'),
+        ("[agents.a]\nresume = \"go 'a b'\"", 'expected array of words such as ["go","a b"]'),
+        ('[gates.t]\ncommand = "echo \'a b"', 'such as ["echo","\'a","b"]; got'),
+        ('[gates.t]\nprotect = "tests/**"', 'expected array such as ["tests/**"]; got'),
+        ("[gates.t]\ncommand = 3", "gates.t.command: expected array; got 3"),
+    ],
+)
+def test_a_text_where_an_array_belongs_is_shown_as_one(text: str, words: str):
+    with pytest.raises(InvalidInput) as caught:
+        read_toml(text, "truegreen.toml")
+    assert words in caught.value.message

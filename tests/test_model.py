@@ -93,6 +93,7 @@ TABLE = {
 OUTCOMES = ("passed", "failed", "inconclusive", "unknown", "pending")
 TO_INBOX = {
     *("silent failure", "undecided", "unverified", "infrastructure outage", "cap hit", "blocked"),
+    "failed",
 }
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LEAST_DISTANCE = 40.0

@@ -7,17 +7,29 @@ import os
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)  # one test reads all of the source, and a machine may be busy
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "truegreen").rglob("*.py"))
 SOURCE_IDS = [str(path.relative_to(ROOT)) for path in SOURCES]
 FILE_LINES = 500
 FUNCTION_LINES = 60
 
-every_source = pytest.mark.parametrize("path", SOURCES, ids=SOURCE_IDS)
+
+@cache
+def texts() -> dict[str, str]:
+    """Every source file, by its name."""
+    return {name: path.read_text() for name, path in zip(SOURCE_IDS, SOURCES, strict=True)}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The same, parsed once."""
+    return {name: ast.parse(text) for name, text in texts().items()}
 
 
 def test_the_lock_names_no_address_and_hashes_every_package():
@@ -61,11 +73,7 @@ def test_every_lint_ignore_has_its_reason_beside_it():
 
 def test_every_noqa_and_type_ignore_names_its_rule():
     blanket = re.compile(r"#\s*(noqa(?!: [A-Z])|type: ignore(?!\[))", re.IGNORECASE)
-    guilty = [
-        name
-        for name, path in zip(SOURCE_IDS, SOURCES, strict=True)
-        if blanket.search(path.read_text())
-    ]
+    guilty = [name for name, text in texts().items() if blanket.search(text)]
     assert guilty == []
 
 
@@ -97,26 +105,22 @@ def test_there_is_source_to_guard():
     assert SOURCES
 
 
-@every_source
-def test_source_file_is_short_enough_to_have_one_subject(path: Path):
-    assert len(path.read_text().splitlines()) < FILE_LINES
+def test_source_file_is_short_enough_to_have_one_subject():
+    lines = {name: len(text.splitlines()) for name, text in texts().items()}
+    assert {name: many for name, many in lines.items() if many >= FILE_LINES} == {}
 
 
-@every_source
-def test_functions_are_short(path: Path):
-    functions = [
-        node
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    long = {f.name: f.end_lineno - f.lineno + 1 for f in functions if f.end_lineno}
+def test_functions_are_short():
+    long = {
+        f"{name}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+    }
     assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES} == {}
 
 
 def test_every_module_opens_with_words_of_its_own():
-    openings = {
-        name: ast.get_docstring(ast.parse(path.read_text())) or ""
-        for name, path in zip(SOURCE_IDS, SOURCES, strict=True)
-    }
+    openings = {name: ast.get_docstring(tree) or "" for name, tree in trees().items()}
     assert [name for name, words in openings.items() if len(words) < 20] == []
     assert len(set(openings.values())) == len(openings)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +20,7 @@ from truegreen.doors.marks import is_fenced
 from truegreen.errors import StoreUnreachable
 from truegreen.facts import WakeState
 from truegreen.model import ExitDetail, TaskStatus
-from truegreen.record.ledger import Start
+from truegreen.record.ledger import Ledger, Start
 from truegreen.scheduler import SHUT_DOWN, Carried, Scheduler
 from truegreen.supervisor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name
@@ -126,6 +129,50 @@ def test_what_the_dead_were_about_to_do_is_done_by_others(stage: Stage) -> None:
     task = stage.add()
     stage.ledger.reserve(task.id, f"{host_name()}{known.boot}/{known.pid}/{known.start}")
     assert stage.play() == [task.id]
+
+
+def test_a_reservation_whose_release_got_lost_is_let_go(
+    both: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, away, release = both.add(), [StoreUnreachable("away")], Ledger.release
+
+    def sometimes(ledger: Ledger, *words: Any, **more: Any) -> None:
+        if away:
+            raise away.pop()
+        release(ledger, *words, **more)
+
+    monkeypatch.setattr(Ledger, "release", sometimes)
+    scheduler = both.scheduler()
+    assert scheduler.tick() == [task.id]
+    scheduler.drain()
+    assert both.ledger.reservations("") == [(task.id, holder_name())]
+    scheduler.keep_house()
+    assert both.ledger.reservations("") == []
+    scheduler.close()
+
+
+def test_a_reservation_that_a_seat_stands_behind_is_kept(stage: Stage) -> None:
+    stage.add("until test -e go; do sleep 0.02; done; echo acted >> acts.txt")
+    scheduler = stage.scheduler()
+    (task,) = scheduler.tick()
+    scheduler.keep_house()
+    assert stage.ledger.reservations("") == [(task, holder_name())]
+    (stage.folder / "go").touch()
+    scheduler.close()
+
+
+@pytest.mark.criterion("H07")
+@pytest.mark.parametrize("minutes", [-60, 60])
+def test_a_crash_is_waited_for_by_the_stores_clock_however_wrong_the_hosts_is(
+    both: Stage, monkeypatch: pytest.MonkeyPatch, minutes: int
+) -> None:
+    Clock(both.ledger, monkeypatch).minutes(minutes)
+    task = both.add(f"test -e tried && echo acted >> {ACTS} || {{ touch tried; kill -SEGV $$; }}")
+    assert both.play() == [task.id]
+    assert status(both, task.id) is S.SUCCEEDED
+    crashed, second = both.ledger.dossier(task.id).runs
+    assert crashed.ended_at is not None
+    assert 1e6 <= second.created_at - crashed.ended_at < 30e6
 
 
 def test_a_reservation_runs_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,9 +341,36 @@ def test_a_store_out_of_reach_is_said_once_and_waited_for(
     assert heard.words == ["the store is out of reach: away"]
 
 
+@pytest.mark.criterion("M04")
+def test_no_handle_left_is_said_once_and_is_not_the_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard()
+    scheduler = stage.scheduler(heard)
+    looks = []
+
+    def name() -> str:
+        looks.append(1)
+        if len(looks) < 3:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return holder_name()
+
+    monkeypatch.setattr("truegreen.scheduler.holder_name", name)
+    thread = threading.Thread(target=scheduler.run)
+    thread.start()
+    task = stage.add()
+    until(lambda: status(stage, task.id) is S.SUCCEEDED)
+    scheduler.stop()
+    thread.join()
+    scheduler.close()
+    said = "nothing can be started now: Too many open files; it is tried again"
+    assert heard.words == [said]
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_who_shuts_it_down_puts_its_work_back_into_the_queue(stage: Stage, at_once: bool) -> None:
     task = stage.add(f"echo begun >> {ACTS}; exec sleep 60", budget=Budget(attempts=3))
+    others = threading.enumerate()
     scheduler = stage.scheduler()
     thread = threading.Thread(target=scheduler.run)
     thread.start()
@@ -311,7 +385,8 @@ def test_who_shuts_it_down_puts_its_work_back_into_the_queue(stage: Stage, at_on
     assert (dossier.task.status, run.exit_detail) == (S.QUEUED, ExitDetail.SUPERVISOR_CRASHED)
     assert SHUT_DOWN in run.facts
     assert stage.ledger.reservations("") == []
-    assert [t.name for t in threading.enumerate() if t.name.startswith("seat-")] == []
+    mine = [each for each in threading.enumerate() if each not in others]
+    assert [each.name for each in mine if each.name.startswith("seat-")] == []
 
 
 def test_an_idle_scheduler_finds_new_work_within_a_second_or_so(stage: Stage) -> None:

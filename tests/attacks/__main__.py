@@ -3,7 +3,7 @@
 python -m tests.attacks            all listed attacks, at all levels
 python -m tests.attacks --full     the generated ones, too (a quarter of an hour on two cores)
 python -m tests.attacks --twins    the honest twins and all repository shapes
-python -m tests.attacks --table    all listed attacks; puts the numbers into docs/assurance.md
+python -m tests.attacks --table    all listed attacks, into docs/concepts/assurance.md
 """
 
 # ruff: noqa: T201 - it tells a person what it found

@@ -79,7 +79,6 @@ class Ground:
             "TMPDIR": str(self.shared / "tmp"),
             "XDG_STATE_HOME": str(self.shared / "state"),
             "TRUEGREEN_STORE": f"sqlite://{self.folder}/store/truegreen.db",
-            "PYTHONPYCACHEPREFIX": str(self.shared / "compiled"),
         }
 
 

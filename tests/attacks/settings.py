@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from tests.attacks.corpus import attack, honest, writes
@@ -131,11 +132,20 @@ ini_asserts.twin(honest(_another_table))
 def own_terms(work: Work) -> None:
     text = (work.root / "truegreen.toml").read_text()
     text = text.replace('kind = "pytest"', 'command = ["true"]').replace('before = "fail"', "")
-    work.write("truegreen.toml", text)
-    work.write(work.root.parent / "truegreen.toml", text)
+    for place in ("truegreen.toml", work.root.parent / "truegreen.toml"):
+        with contextlib.suppress(OSError):  # in a jail the settings can only be read
+            work.write(place, text)
 
 
-own_terms.twin(honest(lambda work: work.append("truegreen.toml", "# about the gates\n")))
+def _about_the_gates(work: Work) -> None:
+    """Whoever may only read the settings puts it beside them."""
+    try:
+        work.append("truegreen.toml", "# about the gates\n")
+    except OSError:
+        work.write("GATES.md", "about the gates\n")
+
+
+own_terms.twin(honest(_about_the_gates))
 
 
 @attack("ci-off", "85: switches CI off downstream, and says that it is green")

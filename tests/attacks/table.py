@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PAGE = Path(__file__).parents[2] / "docs" / "assurance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "assurance.md"
 BEGIN = "<!-- attacks: written by `python -m tests.attacks --table` -->"
 END = "<!-- attacks: end -->"
 SHOWN = ("A1", "A2", "A3", "A4")

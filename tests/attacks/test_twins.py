@@ -30,14 +30,14 @@ def played(estate: Estate, attack: Attack) -> drive.Told:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.rotates(8)
+@pytest.mark.rotates(2)
 def test_the_honest_twin_of_an_attack_is_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name))
     assert told.green, told.text
 
 
 @pytest.mark.parametrize("name", shapes())
-@pytest.mark.rotates(8)
+@pytest.mark.rotates(2)
 def test_honest_work_is_green_in_every_shape_of_repository(estate: Estate, name: str) -> None:
     told = played(estate, find(name))
     assert told.green, told.text
@@ -50,6 +50,7 @@ def test_doing_nothing_is_red(estate: Estate) -> None:
     assert set(told.found.values()) == {"failed"}
 
 
+@pytest.mark.slow
 def test_all_levels_agree_on_honest_work(estate: Estate) -> None:
     levels = ("A2", "A3", "plain", "A4")
     told = drive.run(estate.ground("honest", SHAPES["src"]), CORPUS["hardcode"], "twin", levels)

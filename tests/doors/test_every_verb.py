@@ -29,6 +29,8 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "declare": {"kind": "done", "reason": "all done"},
     "checkpoint": {"action": "push"},
     "task": {},
+    "announce": {"topic": "built"},
+    "attach": {"name": "report.txt", "file": "report.txt"},
 }
 PAYLOADS = {
     "hook": b'{"tool_name": "Bash", "tool_input": {"command": "git push"}}',

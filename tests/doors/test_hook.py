@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.conftest import missing
+from truegreen.doors import event as body
 from truegreen.doors import hook
 
 SESSION = "5f0e9a52-7f0a-4e6e-9a53-0d2f5a9b8c11"
@@ -27,7 +32,8 @@ def tell(status):
     posix.write(2, "\\n".join(sorted(set(sys.modules) - before)).encode())
     leave(status)
 posix._exit = tell
-exec(compile(open({file!r}).read(), {file!r}, "exec"), {{"__name__": "__main__"}})
+space = {{"__name__": "__main__", "__file__": {file!r}}}
+exec(compile(open({file!r}).read(), {file!r}, "exec"), space)
 """
 
 
@@ -130,7 +136,7 @@ def test_who_may_not_look_into_the_folder_is_refused_with_the_way_on(called: Hoo
     called.fence(SESSION)
     called.state.chmod(0)
     become = "import os; os.getuid() or os.setuid(65534); exec(code)"
-    nobody = f"code = open({hook.__file__!r}).read(); {become}"
+    nobody = f"__file__ = {body.__file__!r}; code = open(__file__).read(); {become}"
     words = [sys.executable, "-I", "-S", "-c", nobody, "claude-code", "PreToolUse"]
     done = subprocess.run(
         [*words, str(called.state)], input=b"{}", capture_output=True, check=False, env={}
@@ -144,7 +150,7 @@ def test_who_may_not_look_into_the_folder_is_refused_with_the_way_on(called: Hoo
 
 @pytest.mark.criterion("G17")
 def test_a_terminated_agent_inside_of_a_living_conversation_is_denied(called: Hook):
-    called.fence(hook.marked(b"a1b2c3d4", SESSION.encode()))
+    called.fence(body.marked(b"a1b2c3d4", SESSION.encode()))
     assert called("PreToolUse", tool()).code == 0
     assert called("PreToolUse", tool(agent_id="a1b2c3d4")).code == 2
     (trace,) = called.tripped
@@ -155,7 +161,7 @@ def test_a_terminated_agent_inside_of_a_living_conversation_is_denied(called: Ho
 
 @pytest.mark.criterion("G17")
 def test_a_name_from_inside_of_a_conversation_stops_nobody_in_another(called: Hook):
-    called.fence(hook.marked(b"claude-code", b"elsewhere"))
+    called.fence(body.marked(b"claude-code", b"elsewhere"))
     assert called("PreToolUse", tool(agent_id="claude-code")).code == 0
     letter = {"tool_name": "SendMessage", "tool_input": {"to": "claude-code", "message": "on"}}
     assert called("PreToolUse", tool(**letter)).code == 0
@@ -165,7 +171,7 @@ def test_a_name_from_inside_of_a_conversation_stops_nobody_in_another(called: Ho
 @pytest.mark.parametrize("name", ["researcher@team", 'bär/"x"', "🐟 fish", "y" * 300])
 @pytest.mark.parametrize("as_ascii", [True, False])
 def test_a_name_of_any_signs_is_known_again(called: Hook, name: str, as_ascii: bool):
-    called.fence(hook.marked(name.encode()), hook.marked(name.encode(), b"alive"))
+    called.fence(body.marked(name.encode()), body.marked(name.encode(), b"alive"))
     own = json.dumps(tool(session_id=name), ensure_ascii=as_ascii).encode()
     assert called("PreToolUse", own).code == 2
     child = json.dumps(tool(session_id="alive", agent_id=name), ensure_ascii=as_ascii).encode()
@@ -325,13 +331,102 @@ def test_the_hook_loads_no_module_at_all_and_one_to_reach_a_door(called: Hook, t
     assert loaded(["claude-code", "PreToolUse", ""], **environ) == ["_socket"]
 
 
-def test_it_runs_as_a_lone_copy(called: Hook, tmp_path: Path):
-    copy = tmp_path / "elsewhere.py"
-    shutil.copy(hook.__file__, copy)
-    called.fence(SESSION)
-    words = [sys.executable, "-I", "-S", str(copy), "codex", "PreToolUse", str(called.state)]
-    done = subprocess.run(words, input=json.dumps(tool()).encode(), check=False, env={})
+class Copy:
+    """The two files of the hook in a folder of their own, and what it says of a live session."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for file in (hook.__file__, body.__file__):
+            shutil.copy(file, folder)
+        self.kept = Path(cache_from_source(str(folder / "event.py")))
+        self.kept.parent.mkdir(mode=0o755)
+
+    def plant(self, code: str) -> None:
+        """What Python would take for the compiled body."""
+        source = (self.folder / "event.py").stat()
+        made = compile(code, "planted", "exec")
+        head = MAGIC_NUMBER + struct.pack("<III", 0, int(source.st_mtime), source.st_size)
+        self.kept.write_bytes(head + marshal.dumps(made))
+
+    def __call__(self, session: str = "alive") -> subprocess.CompletedProcess[bytes]:
+        words = [sys.executable, "-I", "-S", str(self.folder / "hook.py"), "codex", "PreToolUse"]
+        given = json.dumps(tool(session_id=session)).encode()
+        words.append(str(self.folder / "state"))
+        return subprocess.run(words, input=given, capture_output=True, check=False, env={})
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    tmp_path.chmod(0o755)
+    Hook(tmp_path / "state").fence(SESSION)
+    return Copy(tmp_path)
+
+
+def test_it_needs_the_file_beside_it_and_nothing_else(copy: Copy):
+    assert copy().returncode == 0
+    assert copy(SESSION).returncode == 2
+
+
+def test_it_is_compiled_once_and_writes_nothing_itself(copy: Copy):
+    copy()
+    assert not copy.kept.exists()
+    copy.plant("import posix; posix._exit(7)")
+    assert copy().returncode == 7
+
+
+@pytest.mark.parametrize("open_to", [0o020, 0o002])
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_others_could_have_put_there_is_not_run(copy: Copy, what: str, open_to: int):
+    copy.plant("import posix; posix._exit(0)")
+    there = copy.kept if what == "file" else copy.kept.parent
+    there.chmod(there.stat().st_mode | open_to)
+    assert copy(SESSION).returncode == 2
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_somebody_else_put_there_is_not_run(copy: Copy, what: str):
+    if os.getuid() != 0:
+        missing("root, who can give a file away,")
+    copy.plant("import posix; posix._exit(0)")
+    os.chown(copy.kept if what == "file" else copy.kept.parent, 65534, -1)
+    assert copy(SESSION).returncode == 2
+
+
+def test_a_link_to_somewhere_else_is_not_followed(copy: Copy, tmp_path: Path):
+    copy.plant("import posix; posix._exit(0)")
+    elsewhere = tmp_path / "planted"
+    copy.kept.rename(elsewhere)
+    copy.kept.symlink_to(elsewhere)
+    assert copy(SESSION).returncode == 2
+
+
+def test_what_is_kept_of_another_text_is_not_run(copy: Copy):
+    copy.plant("import posix; posix._exit(0)")
+    with (copy.folder / "event.py").open("a") as file:
+        file.write("# another\n")
+    planted = copy.kept.read_bytes()
+    assert copy(SESSION).returncode == 2
+    assert copy.kept.read_bytes() == planted  # a client's user is not the one who compiles
+
+
+@pytest.mark.parametrize("harm", ["gone", "torn", "no python"])
+def test_a_hook_that_cannot_be_loaded_is_a_no(copy: Copy, harm: str):
+    body = copy.folder / "event.py"
+    if harm == "gone":
+        body.unlink()
+    elif harm == "no python":
+        body.write_text("def")
+    else:
+        copy.plant("pass")
+        copy.kept.write_bytes(copy.kept.read_bytes()[:-3])
+    done = copy()
     assert done.returncode == 2
+    assert done.stderr.startswith(b"truegreen: the hook can't be loaded: ")
+
+
+def test_the_script_that_is_compiled_at_every_call_is_small():
+    assert os.path.samefile(body.SCRIPT, hook.__file__)
+    assert Path(hook.__file__).stat().st_size < 2500
 
 
 def _pieces() -> Iterator[Any]:
@@ -360,7 +455,7 @@ def test_what_it_reads_of_an_object_is_what_json_reads(called: Hook):
         for value in _pieces():
             given = {key: value, "tool_input": {key: value, "x": [value]}, "end": "e"}
             text = json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            found = hook.texts(text)
+            found = body.texts(text)
             assert found is not None, text
             names = {k for k, v in given.items() if isinstance(v, str)}
             inner = given["tool_input"] if isinstance(given["tool_input"], dict) else {}

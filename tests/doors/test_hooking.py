@@ -19,6 +19,7 @@ import pytest
 from tests.record.lives import OPERATOR, started
 from tests.walk.conftest import until
 from truegreen.contract import parse_duration
+from truegreen.doors import event as body
 from truegreen.doors import hook
 from truegreen.doors.commands import Commands
 from truegreen.doors.frame import Frame
@@ -36,9 +37,9 @@ SESSION = "5f0e9a52-7f0a-4e6e-9a53-0d2f5a9b8c11"
 
 
 @pytest.fixture
-def ledger() -> Iterator[Ledger]:
+def ledger(home_store: str) -> Iterator[Ledger]:
     """One database is enough: what the record says is tried on both where it is said."""
-    with closing(open_ledger(os.environ["TRUEGREEN_STORE"])) as ledger:
+    with closing(open_ledger(home_store)) as ledger:
         yield ledger
 
 
@@ -271,7 +272,7 @@ def test_an_action_that_needs_a_person_waits_for_one(ledger: Ledger, tmp_path: P
 def test_a_call_too_big_to_be_looked_at_is_denied_where_something_needs_approval(
     ledger: Ledger, tmp_path: Path
 ):
-    huge = {"tool_name": "Write", "tool_input": {"content": "x" * (hook.FORWARDED + 1)}}
+    huge = {"tool_name": "Write", "tool_input": {"content": "x" * (body.FORWARDED + 1)}}
     with seated(ledger, tmp_path, approvals=("git push",)) as seat:
         assert seat.hook("PreToolUse", huge).code == 2
     (tmp_path / "b").mkdir()
@@ -371,7 +372,7 @@ def test_whatever_way_a_message_goes_it_reaches_no_terminated_agent(
 def test_a_call_of_any_size_does_not_pass_for_a_terminated_agent(seat: Seat, where: str):
     agent = seat.ledger.register_agent("worker", "sha256:x", actor=SYSTEM)
     seat.ledger.converse(started(seat.ledger, agent_id=agent.id), session="peer-session")
-    given = {"content": "x" * (hook.FORWARDED + 1), "to": "peer-session" if where == "to" else ""}
+    given = {"content": "x" * (body.FORWARDED + 1), "to": "peer-session" if where == "to" else ""}
     huge = {"tool_input": given, "tool_name": "SendMessage", "session_id": SESSION}
     huge["agent_id"] = "peer-session" if where == "agent_id" else ""
     assert seat.hook("PreToolUse", huge).code == 0
@@ -389,9 +390,9 @@ def test_what_can_not_be_read_lets_nothing_happen(in_process: Callable[..., Hook
 
 
 def test_a_call_that_can_not_even_be_taken_apart_is_denied(seat: Seat):
-    assert seat.hook("PreToolUse", b"x" * (hook.FORWARDED + 1)).code == 2
+    assert seat.hook("PreToolUse", b"x" * (body.FORWARDED + 1)).code == 2
     whole = b'{"session_id": "a"}'
-    assert seat.hook("PreToolUse", whole + b" " * (hook.FORWARDED + 1)).code == 0
+    assert seat.hook("PreToolUse", whole + b" " * (body.FORWARDED + 1)).code == 0
 
 
 # -- what hooks tell -------------------------------------------------------------------------------

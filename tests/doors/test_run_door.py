@@ -149,7 +149,7 @@ def test_a_fenced_agent_is_refused_at_the_door(caller: Caller) -> None:
 @pytest.mark.parametrize("verb", ["approve", "judge", "record", "retry", "terminate", "", None])
 def test_an_agent_can_declare_and_ask_and_nothing_else(caller: Caller, verb: object) -> None:
     answer = caller.say(verb=verb)
-    assert answer["error"]["allowed"] == ["declare", "checkpoint", "task"]
+    assert answer["error"]["allowed"] == ["declare", "checkpoint", "attach", "announce", "task"]
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,21 @@ import pty
 import re
 import shutil
 import struct
-import subprocess
-import sys
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import pytest
 
+from tests import forking
+from tests.forking import Forge
 from tests.record.lives import OPERATOR, brought
 from truegreen.model import TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 
-SCRIPT = Path(sys.executable).with_name("truegreen")
+SCRIPT = forking.SCRIPT
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -53,38 +54,30 @@ class Answer(NamedTuple):
 Run = Callable[..., Answer]
 
 
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where the commands of this run keep what they compiled: it halves their time."""
-    folder = tmp_path_factory.getbasetemp().parent / "compiled"
-    return {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
-
-
 @pytest.fixture
-def environ(compiled: dict[str, str], tmp_path: Path) -> Callable[..., dict[str, str]]:
+def environ(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment of a command."""
 
     def make(**changes: str) -> dict[str, str]:
         home = str(tmp_path / "home")
-        return {**os.environ, **compiled, "TMPDIR": home, "TZ": "UTC", **changes}
+        return {**os.environ, "TMPDIR": home, "TZ": "UTC", **changes}
 
     return make
 
 
 @pytest.fixture
-def tg(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
-    """Run the installed command to its end."""
+def script() -> Path:
+    """The command, as it is installed."""
+    return SCRIPT
+
+
+@pytest.fixture
+def tg(environ: Callable[..., dict[str, str]], tmp_path: Path, forge: Forge, script: Path) -> Run:
+    """Run the command to its end."""
 
     def run(*words: str | bytes | Path, **changes: str) -> Answer:
-        done = subprocess.run(
-            [SCRIPT, *words],
-            capture_output=True,
-            check=False,
-            env=environ(**changes),
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            timeout=50,
-        )
+        # The test's own limit holds
+        done = forge.run(words, environ(**changes), tmp_path, 600, script=script)
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "Traceback" not in answer.out + answer.err
         return answer
@@ -93,40 +86,22 @@ def tg(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def on_terminal(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
-    """Run the installed command on a terminal of so many columns; says what it wrote there."""
+def on_terminal(
+    environ: Callable[..., dict[str, str]], tmp_path: Path, forge: Forge, script: Path
+) -> Run:
+    """Run the command on a terminal of so many columns; says what it wrote there."""
 
     def run(columns: int, *words: str, **changes: str) -> Answer:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **changes}
         settings.setdefault("COLUMNS", str(columns))
-        with subprocess.Popen(
-            [SCRIPT, *words],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=subprocess.PIPE,
-            env=environ(**settings),
-            cwd=tmp_path,
-        ) as process:
-            os.close(theirs)
-            out = b"".join(_read_all(ours))
-            err = process.stderr.read() if process.stderr else b""
-        os.close(ours)
-        return Answer(process.returncode, out.decode().replace("\r\n", "\n"), err.decode())
+        # No limit but the test's own: a demo takes as long as it takes.
+        done = forge.run(words, environ(**settings), tmp_path, 600, (ours, theirs), script)
+        out, err = done.stdout.decode().replace("\r\n", "\n"), done.stderr.decode()
+        return Answer(done.returncode, out, err)
 
     return run
-
-
-def _read_all(descriptor: int) -> Iterator[bytes]:
-    while True:
-        try:
-            part = os.read(descriptor, 65536)
-        except OSError:  # EIO: nobody holds the other end any more
-            return
-        if not part:
-            return
-        yield part
 
 
 class Furnished(NamedTuple):
@@ -157,6 +132,13 @@ def furnished_once(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
     return Furnished(f"sqlite://{path}", tasks)
 
 
+def _as_fresh(path: Path) -> None:
+    """Its leases are those of a store that was made just now."""
+    store = apsw.Connection(str(path))
+    store.execute("UPDATE leases SET expires_at = expires_at + 86400000000")
+    store.close()
+
+
 @pytest.fixture
 def furnished(
     furnished_once: Furnished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +147,7 @@ def furnished(
     path = tmp_path / "store.db"
     for end in ("", ".anchor"):
         shutil.copy(f"{furnished_once.path}{end}", f"{path}{end}")
+    _as_fresh(path)
     monkeypatch.setenv("TRUEGREEN_STORE", f"sqlite://{path}")
     return Furnished(f"sqlite://{path}", furnished_once.tasks)
 

@@ -240,16 +240,18 @@ def test_the_policy_stands_before_anything_that_it_should_hold():
 @pytest.mark.criterion("J16", "J17")
 def test_the_first_thing_on_the_page_is_the_share_that_nobody_verified():
     texts = "".join(text for text in PLAIN.texts if text != STYLE)
-    assert "97 % of the finished work has no independent verification" in texts
-    first = texts.index("97 % of the finished work", len("Audit: 97 %"))
-    assert first < texts.index("Approved") < texts.index("Verified") < texts.index("Agents")
+    assert "97 % of all work that ended has no independent verification" in texts
+    first = texts.index("97 % of all work that ended", len("Audit: 97 %"))
+    assert (
+        first < texts.index("Accepted") < texts.index("Accepted by checks") < texts.index("Agents")
+    )
 
 
 @pytest.mark.criterion("J18")
 def test_approval_stands_beside_verification():
     (rates,) = re.findall(r'<section class="rates".*?</section>', page(made()), re.DOTALL)
-    assert "100 of 100 that agents said were done" in rates
-    assert "3 of 100, because checks passed" in rates
+    assert "100 of 100 tasks that agents said were done, by checks" in rates
+    assert "3 of 100 tasks that agents said were done, because checks passed" in rates
 
 
 def test_every_table_has_a_caption_and_every_head_a_scope():

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.faces.conftest import furnish
-from tests.record.lives import OPERATOR, agent_of, brought, declared, ended, judged, started
+from tests.record.lives import (
+    OPERATOR,
+    agent_of,
+    brought,
+    contract,
+    declared,
+    ended,
+    judged,
+    opened,
+    started,
+)
 from truegreen.contract import Budget
 from truegreen.errors import NotFound
 from truegreen.faces.axes import axes
 from truegreen.faces.cli.catalogue import COMMANDS
+from truegreen.faces.cli.pages import draw_page
+from truegreen.faces.cli.paper import Paper
 from truegreen.faces.documents import (
     agent_document,
     badges,
@@ -22,14 +35,17 @@ from truegreen.faces.documents import (
     error_document,
     event_document,
     inbox_document,
-    matrix_document,
     next_steps,
     page_document,
     task_document,
     token_document,
+    whole,
 )
+from truegreen.faces.figures import matrix_document
+from truegreen.facts import Actor
 from truegreen.model import CELLS, Cell, ExitDetail, Light, Outcome, Role, TaskStatus
-from truegreen.record.ledger import Ledger
+from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.record.ledger.lists import Page
 from truegreen.record.lifecycle import allowed
 
 EDGES_OF = {
@@ -142,6 +158,27 @@ def test_a_sealed_task_leads_nowhere_whatever_its_status(ledger: Ledger):
     assert next_steps(ledger.task(task.id)) == [f"truegreen show {task.id}"]
 
 
+@pytest.mark.criterion("L06")
+@pytest.mark.parametrize(
+    ("isolation", "worn"), [("jail", []), ("reaper", ["degraded"]), ("none", ["degraded"])]
+)
+def test_a_run_that_was_kept_in_weakly_is_called_degraded(
+    ledger: Ledger, isolation: str, worn: list[str]
+):
+    task = opened(ledger)
+    ledger.start(task.id, Start("here", isolation=isolation))
+    page = ledger.page()
+    brief = brief_document(page.tasks[0], ledger.verdicts(page.tasks)[task.key])
+    assert (brief["badges"], whole(ledger, ledger.dossier(task.id))["badges"]) == (worn, worn)
+
+
+@pytest.mark.criterion("L06", "P01")
+def test_what_is_only_played_is_called_simulated(ledger: Ledger):
+    played = ledger.open(contract(), actor=Actor(Role.SYSTEM, "demo"))
+    assert badges(played) == ["simulated"]
+    assert badges(opened(ledger)) == []
+
+
 def test_badges_stay_for_ever(ledger: Ledger):
     ticket = started(ledger)
     ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
@@ -184,3 +221,24 @@ def test_an_error_document_is_short_and_always_json():
     assert len(document["error"]["message"]) <= 2000
     assert document["error"]["code"] == "not_found"
     assert document["error"]["allowed"] == []
+
+
+@pytest.mark.criterion("B25")
+def test_what_is_over_without_a_reason_is_unknown_and_legacy_and_never_done(
+    sqlite_url: str, capsys: pytest.CaptureFixture[str]
+):
+    """The database takes no such row; one from before that rule must not read as done."""
+    ledger = open_ledger(sqlite_url)
+    task, _ = brought(ledger, TaskStatus.SUCCEEDED)
+    whole_one = ledger.dossier(task.id)
+    row = msgspec.structs.replace(whole_one.task, exit_reason=None, exit_detail=None)
+    run = msgspec.structs.replace(whole_one.runs[-1], exit_reason=None, exit_detail=None)
+    old = whole_one._replace(task=row, runs=[run])
+    document = task_document(old, ledger.events(task.id))
+    assert document["exit_reason"] == document["runs"][0]["exit_reason"] == "unknown"
+    assert "legacy" in document["badges"]
+    assert "unknown (legacy)" in axes(old)[0].why
+    draw_page(Paper(), Page([row], None), {}, ledger.counts(), "list")
+    assert "unknown/legacy" in capsys.readouterr().out
+    assert "legacy" not in badges(whole_one.task)
+    ledger.close()

@@ -185,3 +185,24 @@ def test_what_a_run_was_charged_counts_by_its_worst_check(ledger: Ledger) -> Non
         ledger.charge(ticket, "check_errors", limit=2, subject=check)
     budget = layers(ledger, ticket.task)["budget"]
     assert (budget["state"], budget["check_errors"]) == ("spent", [2, 2])
+
+
+@pytest.mark.criterion("A23")
+@pytest.mark.parametrize(
+    ("ok", "failed", "unknown", "skipped", "state"),
+    [
+        (3, 0, 0, 0, "ok"),
+        (2, 1, 0, 0, "degraded"),
+        (2, 0, 0, 1, "degraded"),
+        (0, 1, 1, 0, "degraded"),
+        (2, 0, 1, 0, "unknown"),
+    ],
+)
+def test_children_are_a_layer_that_is_well_only_if_all_of_them_are(
+    ledger: Ledger, ok: int, failed: int, unknown: int, skipped: int, state: str
+) -> None:
+    census = {"ok": ok, "failed": failed, "unknown": unknown, "skipped": skipped}
+    ticket = started(ledger)
+    declared(ledger, ticket)
+    ledger.tell(ticket, {"children": census})
+    assert layers(ledger, ticket.task)["children"] == {"state": state, **census}

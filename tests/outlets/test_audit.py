@@ -169,10 +169,13 @@ def test_a_share_is_cut_and_never_rounded_up():
         (row(judge()), True, True),
         (green(latest=False), True, False),
         (unverified(cell=Cell.UNDECIDED), False, True),
-        (row(cell=Cell.OUTAGE, verdict=Outcome.UNKNOWN, status=S.FAILED), False, False),
+        (row(cell=Cell.OUTAGE, verdict=Outcome.UNKNOWN, status=S.FAILED), False, True),
         (row(cell=Cell.AWAITING_VERDICT, status=S.PENDING_QA), False, False),
-        (row(cell=Cell.CAP_HIT, status=S.FAILED), False, False),
-        (green(qa_of_key=3), True, False),
+        (row(cell=Cell.CAP_HIT, status=S.FAILED), False, True),
+        (row(cell=Cell.BLOCKED, status=S.BLOCKED), False, True),
+        (row(cell=Cell.STOPPED, status=S.CANCELED), False, True),
+        (row(cell=Cell.RESCUE_UNDER_WAY, status=S.FAILED_PENDING_EVAL), False, False),
+        (green(qa_of_key=3), True, True),
     ],
 )
 def test_work_is_verified_when_a_check_that_binds_gave_an_answer(given_row, verified, finished):
@@ -324,6 +327,13 @@ def test_a_second_attempt_that_stands_is_not_overturned_with_the_first():
     assert report(first, second).restated.overturned.total == 1
     assert report(second).restated.overturned.total == 0
     assert report(red(falsified=True)).restated.overturned.total == 0
+
+
+@pytest.mark.criterion("J16")
+def test_what_was_overturned_has_no_verification_any_more():
+    overturned = green(person(F.FAILED), **UNDONE)
+    assert report(green(), overturned).work.unverified == Rate(1, 2)
+    assert report(green(), stamped(**UNDONE)).work.unverified == Rate(1, 2), "counted once"
 
 
 def test_a_persons_word_that_was_overturned_names_the_person():

@@ -9,13 +9,15 @@ import pytest
 
 from tests.conftest import missing
 from tests.realclient.clients import CLAUDE_CODE, CODEX, GEMINI, Client
-from tests.walk.conftest import Walk, compiled, environ
+from tests.walk.conftest import Walk, environ
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["compiled", "environ"]
+    from tests.forking import Forge
+
+__all__ = ["environ"]
 
 
 def found(client: Client) -> Client:
@@ -34,11 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def walk(folder: Path, environ: Callable[..., dict[str, str]]) -> Walk:
+def walk(folder: Path, environ: Callable[..., dict[str, str]], forge: Forge) -> Walk:
     """An empty workspace without git, and the installed command in it."""
     workspace = folder / "workspace"
     workspace.mkdir()
-    return Walk(workspace, environ)
+    return Walk(workspace, environ, forge)
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ isolated = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("client", CLIENTS, indirect=True, ids=shown)
+@pytest.mark.rotates(2)
 def test_a_finished_run_is_a_claim_of_done(client: Client, folder: Path):
     script = [
         Step("I write it.", (client.shell("echo hello > out.txt"),)),
@@ -74,6 +75,7 @@ def test_a_finished_run_is_a_claim_of_done(client: Client, folder: Path):
 
 
 @pytest.mark.parametrize("client", [CLAUDE_CODE, CODEX], indirect=True, ids=shown)
+@pytest.mark.rotates(1)
 def test_a_key_of_the_agent_does_not_show_in_what_is_kept(client: Client, folder: Path):
     name = next(name for name in client.environment("") if name.endswith("_API_KEY"))
     script = [Step("Look.", (client.shell(f"echo the key is ${name}"),)), Step("Seen.")]
@@ -100,6 +102,7 @@ def test_a_key_of_the_agent_does_not_show_in_what_is_kept(client: Client, folder
     indirect=["client"],
     ids=shown,
 )
+@pytest.mark.rotates(1)
 def test_a_provider_that_fails_is_no_failure_of_the_work(
     client: Client, folder: Path, status: int, details: set[ExitDetail]
 ):
@@ -113,6 +116,7 @@ def test_a_provider_that_fails_is_no_failure_of_the_work(
 
 
 @isolated
+@pytest.mark.rotates(1)
 def test_a_client_that_is_stopped_in_its_tool_writes_nothing_more(
     client: Client, folder: Path, isolation: Isolation
 ):
@@ -137,6 +141,7 @@ def test_a_client_that_is_stopped_in_its_tool_writes_nothing_more(
 
 @pytest.mark.criterion("N14")
 @isolated
+@pytest.mark.rotates(1)
 def test_what_a_finished_client_leaves_running_is_ended_and_recorded(
     client: Client, folder: Path, isolation: Isolation
 ):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.realclient.clients import CLAUDE_CODE, CODEX, GEMINI, Client
-from tests.realclient.drive import drive
+from tests.realclient.drive import GOAL, drive
 from tests.realclient.endpoint import Call, Endpoint, Step
 from tests.realclient.test_run import ONCE, run, surroundings, typed, writing
-from tests.walk.conftest import Walk, until
+from tests.walk.conftest import Outcome, Walk, until
 from truegreen.doors import hook
 from truegreen.facts import Actor
 from truegreen.model import Role, TaskStatus
@@ -76,6 +77,7 @@ def test_commands_are_kept_with_the_exit_codes_that_the_stream_hides(
 
 @pytest.mark.criterion("N05", "E02")
 @both
+@pytest.mark.rotates(1)
 def test_a_red_fast_gate_keeps_the_client_from_stopping(client: Client, walk: Walk):
     terms = '[gates.there]\ncommand = ["grep", "-q", "hello", "out.txt"]\nfast = true\n'
     terms += '[defaults]\ngates = ["there"]\nbudget = { reentries = 3 }\n'
@@ -94,6 +96,7 @@ def test_a_red_fast_gate_keeps_the_client_from_stopping(client: Client, walk: Wa
 
 @pytest.mark.criterion("N05", "E03")
 @both
+@pytest.mark.rotates(1)
 def test_an_agent_that_changes_nothing_stops_at_the_cap(client: Client, walk: Walk):
     terms = '[gates.there]\ncommand = ["test", "-e", "out.txt"]\nfast = true\n'
     terms += '[defaults]\ngates = ["there"]\nbudget = { reentries = 2 }\n'
@@ -109,6 +112,7 @@ def test_an_agent_that_changes_nothing_stops_at_the_cap(client: Client, walk: Wa
 
 @pytest.mark.criterion("D02")
 @both
+@pytest.mark.rotates(1)
 def test_what_needs_approval_is_not_done_when_nobody_is_there(client: Client, walk: Walk):
     terms = '[defaults]\napprovals = ["touch pushed"]\n'
     script = [Step("I push.", (client.shell("true && touch pushed"),)), Step("I pushed.")]
@@ -125,6 +129,7 @@ def test_what_needs_approval_is_not_done_when_nobody_is_there(client: Client, wa
 
 @pytest.mark.criterion("D03")
 @both
+@pytest.mark.rotates(1)
 def test_what_needs_approval_is_done_after_a_person_said_yes(client: Client, walk: Walk):
     terms = '[defaults]\nmode = "assisted"\napprovals = ["touch pushed"]\n'
     script = [Step("I push.", (client.shell("touch pushed"),)), Step("I pushed.")]
@@ -160,6 +165,60 @@ def test_a_message_reaches_a_running_agent_with_its_next_tool(claude_code: Clien
 
     assert "the schema has changed" in said_to_the_model(endpoint, 1)
     assert len(endpoint.turns) == 2
+
+
+def posting(walk: Walk, more: str = "") -> tuple[str, ...]:
+    """Settings by which the client posts its events, for an agent of that name."""
+    flags = json.dumps([*CLAUDE_CODE.command, *CLAUDE_CODE.free])
+    agent = f'[agents.poster]\nadapter = "claude-code"\nhooks = "http"\ncommand = {flags}\n'
+    return (*contract(walk, agent + more), "--agent", "poster", "--goal", GOAL)
+
+
+def posted(
+    client: Client, walk: Walk, script: Sequence[Step], more: str = ""
+) -> tuple[Outcome, Endpoint]:
+    with Endpoint(script) as endpoint:
+        environ = surroundings(client, walk, endpoint)
+        return walk.run(*posting(walk, more), *ONCE, **environ), endpoint
+
+
+def test_hooks_that_are_posted_tell_as_much_and_start_no_process(claude_code: Client, walk: Walk):
+    copy = 'cp "$(dirname "$TRUEGREEN_TOKEN_FILE")"/hooks.json . && exit 3'
+
+    outcome, _ = posted(
+        claude_code, walk, [Step("I test.", (claude_code.shell(copy),)), Step("All is well.")]
+    )
+
+    facts = outcome.latest["facts"]
+    assert facts["hooks"] == "fired"
+    assert facts["commands"]["last"] == [{"command": copy, "code": 3}]
+    hooks = json.loads((walk.folder / "hooks.json").read_text())["hooks"]
+    assert {hook["type"] for event in hooks.values() for hook in event[0]["hooks"]} == {"http"}
+
+
+@pytest.mark.criterion("D02")
+def test_a_posted_no_is_honoured(claude_code: Client, walk: Walk):
+    terms = '[defaults]\napprovals = ["touch pushed"]\n'
+    script = [Step("I push.", (claude_code.shell("true && touch pushed"),)), Step("I pushed.")]
+
+    outcome, endpoint = posted(claude_code, walk, script, terms)
+
+    assert outcome.exit == ("blocked", "approval_checkpoint")
+    assert not (walk.folder / "pushed").exists()
+    assert len(endpoint.turns) == 1
+
+
+@pytest.mark.criterion("N05", "E02")
+def test_a_red_fast_gate_keeps_a_client_that_posts_from_stopping(claude_code: Client, walk: Walk):
+    terms = '[gates.there]\ncommand = ["grep", "-q", "hello", "out.txt"]\nfast = true\n'
+    terms += '[defaults]\ngates = ["there"]\nbudget = { reentries = 3 }\n'
+    script = [Step("I am done."), writing(claude_code), Step("I am done now.")]
+
+    outcome, endpoint = posted(claude_code, walk, script, terms)
+
+    assert outcome.status == 0, outcome.task
+    assert outcome.task["budget"]["reentries"] == [1, 3]
+    assert "It is not done yet" in said_to_the_model(endpoint, 1)
 
 
 def with_hooks(client: Client, state: Path) -> Client:
@@ -220,6 +279,7 @@ def test_nobody_can_speak_to_a_terminated_agent(claude_code: Client, folder: Pat
 
 
 @pytest.mark.parametrize("client", [CODEX, GEMINI], indirect=True, ids=lambda c: c.program)
+@pytest.mark.rotates(1)
 def test_other_clients_honour_a_mark_that_comes_while_they_work(client: Client, folder: Path):
     """The mark is made by the first tool call: the second one is denied."""
     state = folder / "state"

@@ -426,6 +426,7 @@ ways = pytest.mark.parametrize(("client", "buried"), WAYS, indirect=True)
 
 @pytest.mark.criterion("G02", "G19")
 @ways
+@pytest.mark.rotates(1)
 def test_a_conversation_goes_on_until_it_is_terminated_and_then_asks_no_model(buried: Buried):
     grave = buried.grave
     alive, asked = buried.take_up()
@@ -442,7 +443,7 @@ def test_a_conversation_goes_on_until_it_is_terminated_and_then_asks_no_model(bu
     assert all(os.path.exists(path) for path in sealed)  # kept, for whoever wants to look
 
 
-@pytest.mark.rotates(3)
+@pytest.mark.rotates(1)
 @pytest.mark.criterion("G02", "G19")
 @ways
 def test_where_it_could_not_be_sealed_an_installed_hook_keeps_it_from_the_model(buried: Buried):

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.record.lives import (
-    LEAD,
     OPERATOR,
+    agent_of,
     brought,
     declared,
     ended,
+    finding,
     judged,
     opened,
     started,
 )
 from tests.record.raw_sql import Raw, event, fitting, noted, written
 from truegreen.errors import Stale
-from truegreen.model import ExitDetail, Mode, Outcome, Role, TaskStatus
+from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, Role, TaskStatus
 from truegreen.record.guards import DATABASE_ACTOR
 from truegreen.record.ledger import Ledger, Start
 
@@ -76,6 +77,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         {"rescued": 1},
         {"overridden": 1},
         {"falsified": 1},
+        {"checked": 1},
         {"verdict": "'passed'"},
         {"cell": "'true_green'"},
         {"acceptance": "'{}'"},
@@ -209,7 +211,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     ]
     variants = [[written(task, **each)] for each in known]
     green, _ = brought(ledger, S.SUCCEEDED)
-    variants.append([written(green, settled_at="NULL")])
+    variants += [[written(green, settled_at="NULL")], [written(green, checked=0)]]
     running, _ = brought(ledger, S.RUNNING)
     block: dict[str, object] = {"status": "'blocked'", **fitting("blocked")}
     smuggled = [each for each in known if "status" not in each and "exit_reason" not in each]
@@ -360,6 +362,9 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "agent_key": agent.key,
         "base_digest": "'tree:other'",
         "isolation": "'jail'",
+        "lane": "'other'",
+        "cost_granted": "cost_granted - 1",
+        "tokens_granted": "tokens_granted - 1",
     }
     return [[f"UPDATE runs SET {n} = {v} WHERE key = {run.key}"] for n, v in frozen.items()]
 
@@ -393,6 +398,35 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     judged(ledger, ticket, Outcome.FAILED)
     run = run_of(ledger, ticket)
     return [[f"UPDATE runs SET verdict = 'passed' WHERE key = {run.key}"]]
+
+
+@attack("tasks_kept", "checked is what a check gave an answer about")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    unchecked, inconclusive, accepted, advised = (started(ledger) for _ in range(4))
+    for ticket in (unchecked, inconclusive, accepted, advised):
+        declared(ledger, ticket)
+    ledger.record(advised, [finding(ledger, advised, FindingOutcome.PASSED, binding=False)])
+    judged(ledger, inconclusive, Outcome.INCONCLUSIVE)
+    judged(ledger, accepted, Outcome.UNKNOWN)
+    ledger.review(accepted.task, accept=True, actor=OPERATOR, reason="fine")
+    tickets = (unchecked, inconclusive, accepted, advised)
+    return [noted(ledger.task(ticket.task), checked=1) for ticket in tickets]
+
+
+@attack("runs_kept", "a run is checked only with its task, and what turned out wrong stays so")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    accepted = started(ledger)
+    declared(ledger, accepted)
+    judged(ledger, accepted, Outcome.UNKNOWN)
+    ledger.review(accepted.task, accept=True, actor=OPERATOR, reason="fine")
+    wrong, ticket = brought(ledger, S.SUCCEEDED)
+    ledger.review(wrong.id, accept=False, actor=OPERATOR, reason="it is wrong")
+    falsified = run_of(ledger, ticket).key
+    return [
+        [f"UPDATE runs SET standing = 'checked' WHERE key = {run_of(ledger, accepted).key}"],
+        [f"UPDATE runs SET standing = 'checked' WHERE key = {falsified}"],
+        [f"UPDATE runs SET standing = 'unchecked' WHERE key = {falsified}"],
+    ]
 
 
 @attack("charges_kept", "what was charged stays charged")
@@ -455,7 +489,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 @attack("messages_heard", "a terminated agent gets no messages")
 def _(ledger: Ledger, raw: Raw) -> Variants:
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
-    ledger.send(agent.id, "hello", actor=LEAD)
+    ledger.send(agent.id, "hello", actor=OPERATOR)
     ledger.terminate_agent(agent.id, actor=OPERATOR)
     (key,) = raw.do("SELECT key FROM messages")[0]
     return [[raw.copied("messages", key, key=1000, id="'msg_raw'")]]
@@ -464,7 +498,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 @attack("messages_kept", "a message stays as it was sent")
 def _(ledger: Ledger, raw: Raw) -> Variants:
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
-    ledger.send(agent.id, "hello", actor=LEAD)
+    ledger.send(agent.id, "hello", actor=OPERATOR)
     changes = ("body = 'another'", "sender = 'operator:eve'", "at = at + 1", "id = 'msg_raw'")
     return [[f"UPDATE messages SET {each}"] for each in changes]
 
@@ -474,7 +508,10 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     brought(ledger, S.BLOCKED)
     item = ledger.inbox()[0].item.id
     ledger.resolve(item, outcome="seen to", actor=OPERATOR)
-    changes = ("state = 'open', outcome = NULL", "cause = 'x'", "outcome = 'another'")
+    changes = (
+        *("state = 'open', outcome = NULL", "cause = 'x'", "outcome = 'another'"),
+        *("topic = 'x'", "closed_by = 'operator:eve'"),
+    )
     return [[f"UPDATE inbox SET {each} WHERE id = '{item}'"] for each in changes]
 
 
@@ -496,6 +533,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "fence": 1,
         "created_at": "created_at + 1",
         "expires_at": "NULL",
+        "kind": "'session'",
     }
     variants = [[f"UPDATE tokens SET {n} = {v} WHERE key = {alive.key}"] for n, v in frozen.items()]
     return [
@@ -507,23 +545,32 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 # -- what is kept -------------------------------------------------------------------------------
 
-KEPT = ("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes")
-APPENDED = ("events", "claims", "findings", "deliveries")
+KEPT = (
+    *("tasks", "runs", "agents", "messages", "tokens", "inbox", "refusals", "charges", "wakes"),
+    *("jobs", "policies", "spending", "conditions"),
+)
+APPENDED = ("events", "claims", "findings", "deliveries", "artifacts", "demands", "waivers")
 
 
 def populated(ledger: Ledger) -> None:
     """At least one row in every table that keeps what it has."""
     agent = ledger.register_agent("a", "sha256:0", actor=OPERATOR)
-    ledger.send(agent.id, "hello", actor=LEAD, key=f"message to {agent.id}")
+    ledger.send(agent.id, "hello", actor=OPERATOR, key=f"message to {agent.id}")
     ledger.mint_token(Role.VIEWER, f"for {agent.id}", actor=OPERATOR)
     ledger.arm(agent.id, "go on", actor=OPERATOR, after_seconds=60)
     ticket = started(ledger, mode=Mode.AUTONOMOUS, agent_id=agent.id)
     ledger.deliver(ticket)
     ledger.charge(ticket, "reentries", limit=5)
+    ledger.attach(ticket, "report.html", "0" * 64, 1, actor=agent_of(ticket))
     declared(ledger, ticket)
     judged(ledger, ticket, Outcome.INCONCLUSIVE)
+    ledger.order_job(ticket.task, "slurm")
+    opened(ledger, wait_for=("message:x",))
     with pytest.raises(Stale):
         declared(ledger, ticket)
+    ledger.waive(
+        opened(ledger, depends_on=(ticket.task,)).id, ticket.task, actor=OPERATOR, reason="go on"
+    )
 
 
 def _deleting(table: str, statement: str) -> Callable[[Ledger, Raw], Variants]:
@@ -544,6 +591,9 @@ _LIES = {
     "claims": "kind = 'noop'",
     "findings": "outcome = 'passed'",
     "deliveries": "run_id = 'run_raw'",
+    "artifacts": "size = 0",
+    "demands": "labels = '[]'",
+    "waivers": "reason = 'a lie'",
 }
 for _table, _lie in _LIES.items():
     attack(f"{_table}_no_update", f"{_table} are kept: update is refused")(
@@ -631,6 +681,8 @@ def _replacing(table: str, *others: dict[str, object]) -> Callable[[Ledger, Raw]
 
 
 _ELSE: dict[str, tuple[dict[str, object], ...]] = {
+    "artifacts": ({"key": 1000, "sha256": "'1'"},),
+    "jobs": ({"key": 1000, "state": "'placed'"},),
     "claims": ({"key": 1000},),
     "findings": ({"key": 1000},),
     "messages": ({"key": 1000}, {"key": 1000, "id": "'msg_raw'"}),

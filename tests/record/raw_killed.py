@@ -1,10 +1,10 @@
 """Migrations that die half-way, and several at once: a program, so that it may fork and kill.
 
-    raw_killed.py killed URL SHARE    die by SIGKILL before statement n, look, migrate again;
-                                      for so many n (or all), {n} in the URL is filled in
-    raw_killed.py together URL N      N processes create one store at once and open a task each
+    raw_killed.py killed URL FIRST STEP    die by SIGKILL before statement n, look, migrate again;
+                                           for every STEPth n, {n} in the URL is filled in
+    raw_killed.py together URL N           N processes create one store at once and open a task each
 
-Prints one JSON document. The last two n are: before the COMMIT, and when all is done.
+Prints one JSON document. The last two n are always: before the COMMIT, and when all is done.
 """
 
 from __future__ import annotations
@@ -125,8 +125,6 @@ if __name__ == "__main__":
     if what == "together":
         answer: Any = together(where, int(numbers[0]))
     else:
-        most = statements(where)
-        share = int(numbers[0])
-        chosen = sorted({round(n * (most + 1) / (share - 1)) for n in range(share)})
-        answer = [killed(where, n) for n in (chosen if share < most else range(most + 2))]
+        most, (first, step) = statements(where), map(int, numbers)
+        answer = [killed(where, n) for n in sorted({*range(first, most, step), most, most + 1})]
     sys.stdout.write(json.dumps(answer))

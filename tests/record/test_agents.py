@@ -169,3 +169,29 @@ def test_an_empty_conversation_reads_as_empty(ledger: Ledger) -> None:
         ledger.register_agent("x" * 201, "sha256:1", actor=OPERATOR)
     opened(ledger)
     assert len(ledger.agents()) == 1
+
+
+UNPRINTABLE = [
+    *("a\x1b[2Jb", "a\nb", "a\tb", "\x7f", "\x9b", "a\u202eb", "a\u2066b", "\u200f"),
+    *("\u2028", "a\u061cb", "\u200b", "\ufeff"),
+]
+
+
+@pytest.mark.criterion("L16")
+@pytest.mark.parametrize("name", UNPRINTABLE, ids=ascii)
+def test_a_name_that_can_not_be_printed_is_nobodys(ledger: Ledger, name: str) -> None:
+    for verb in (
+        lambda: ledger.register_agent(name, "sha256:1", actor=OPERATOR),
+        lambda: ledger.mint_token(Role.VIEWER, name, actor=OPERATOR),
+        lambda: ledger.mint_login(Role.VIEWER, name, actor=OPERATOR),
+    ):
+        with pytest.raises(InvalidInput, match="printed"):
+            verb()
+    assert (ledger.agents(), ledger.tokens()) == ([], [])
+
+
+def test_a_name_of_any_script_is_somebodys(ledger: Ledger) -> None:
+    for name in ("Żółć", "محمد", "山田 太郎", "🦊", "ana@example.org"):
+        assert ledger.register_agent(name, "sha256:1", actor=OPERATOR).name == name
+        assert ledger.mint_token(Role.VIEWER, name, actor=OPERATOR)[0].name == name
+        assert ledger.mint_login(Role.VIEWER, name, actor=OPERATOR)[0].name == name

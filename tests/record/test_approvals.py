@@ -58,8 +58,8 @@ from truegreen.record.ledger.answers import (
     FLAGGED_FROM,
     HASTY_SECONDS,
     REFUSED_FROM,
+    Question,
 )
-from truegreen.record.ledger.approvals import Question
 
 if TYPE_CHECKING:
     from truegreen.record.rows import Event
@@ -276,7 +276,8 @@ def test_a_question_keeps_the_tree_and_its_approval_names_who_when_and_which(
 ) -> None:
     ticket = asked(ledger)
     question = ledger.question(ticket.task)
-    assert question == Question("deploy", THIS, last(ledger, ticket.task).at)
+    asking = last(ledger, ticket.task)
+    assert question == Question("deploy", THIS, asking.at, asking.id)
     ledger.approve(ticket.task, actor=OPERATOR, digest=THIS)
     event = last(ledger, ticket.task)
     assert (event.actor, json.loads(event.data)["digest"]) == ("operator:ana", THIS)

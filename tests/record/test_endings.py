@@ -115,7 +115,7 @@ def test_a_cancel_takes_the_tokens_of_its_run(ledger: Ledger) -> None:
     for role in (Role.AGENT, Role.JUDGE):
         ledger.mint_token(role, "t", actor=OPERATOR, ticket=ticket)
     ledger.cancel(ticket.task, actor=OPERATOR)
-    assert [token.revoked_at is None for token in ledger.tokens()] == [False, False]
+    assert [token.revoked_at is None for token in ledger.tokens(of_runs=True)] == [False, False]
 
 
 @pytest.mark.criterion("C11")
@@ -227,7 +227,7 @@ def test_tokens_and_messages_die_at_once(ledger: Ledger) -> None:
     for secret in secrets:
         with pytest.raises(Terminated):
             ledger.authenticate(secret)
-    assert all(token.revoked_at for token in ledger.tokens())
+    assert all(token.revoked_at for token in ledger.tokens(of_runs=True))
     with pytest.raises(Terminated):
         ledger.send(agent, "wake up", actor=OPERATOR)
     assert ledger.messages(agent) == before

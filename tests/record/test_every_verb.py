@@ -24,14 +24,70 @@ if TYPE_CHECKING:
 
 S = TaskStatus
 READS = {
-    *("find", "task", "dossier", "run", "page", "verdicts", "counts", "ended_since", "meters"),
+    *(
+        "find",
+        "task",
+        "dossier",
+        "run",
+        "page",
+        "verdicts",
+        "called_off",
+        "counts",
+        "ended_since",
+        "meters",
+    ),
     *("events", "feed", "latest_events", "house_events", "agent", "agents", "messages", "inbox"),
     *("refusals", "tokens", "overdue", "owned", "standing", "claim", "audited", "answered"),
-    *("question", "reviewed", "reviews_of", "unattended", "dispatchable", "reservations"),
+    *(
+        "question",
+        "answerable",
+        "was_done",
+        "reviewed",
+        "reviews_of",
+        "unattended",
+        "dispatchable",
+        "reservations",
+        "now",
+    ),
     *("due", "wakes", "waking", "woken_by", "last_work", "at_hand", "unread", "frozen"),
     *("fenced", "holder", "alarms", "whom", "held", "held_since", "names_of"),
+    *("names_in", "is_called", "armed"),
     *("dead_conversations", "dead_conversations_since", "needs", "lost_with", "unproven"),
-    *("is_dead_inside", "check_thawed", "told", "waiting", "held_back"),
+    *("open_jobs", "jobs_of"),
+    *("why", "is_dead_inside", "check_thawed", "told", "waiting", "held_back", "holds", "waits"),
+    *(
+        "head",
+        "history",
+        "live_runs",
+        "verdict_times",
+        "honesty",
+        "inbox_item",
+        "put_off",
+        "inbox_of",
+    ),
+    *("piles", "oldest_blocked", "artifacts", "reached", "posts", "posts_counted", "live"),
+    *(
+        "of_topic",
+        "inbox_all",
+        "pin",
+        "pinned",
+        "doubted",
+        "runs_during",
+        "runs_from",
+        "last_unsaid",
+        "routines",
+        "routine",
+        "routine_of",
+        "due_routines",
+        "silences",
+        "workers",
+        "depth",
+        "listen",
+        "is_shared",
+    ),
+    *("told_resolved", "told_untaken", "ages", "beats"),
+    *("breakers", "limits", "budgets", "leeway", "check_free"),
+    *("conditions", "awaited_files"),
 }
 """They change nothing."""
 OF_ITSELF = {
@@ -42,13 +98,51 @@ OF_ITSELF = {
     "freeze": "keeps everybody from starting",
     "thaw": "starts nobody",
     "terminate_idle_agents": "ends",
+    "lose_all": "ends; what is sealed is left alone",
     "revoke_token": "ends",
     "authenticate": "takes a secret; tried by itself below",
     "ack": "a person's own list",
     "snooze": "a person's own list",
     "resolve": "a person's own list",
+    "mint_login": "a person's way in",
+    "log_in": "takes a secret; a login code is nobody's but a person's",
+    "log_out": "ends",
+    "claim_request": "a request's own name",
+    "owe": "what outlets send",
+    "take_posts": "what outlets send",
+    "posted": "what outlets send",
+    "unposted": "what outlets send",
+    "post_again": "what outlets send",
+    "drop_posts": "what outlets send",
+    "close_told": "what outlets send",
+    "escalate": "what outlets send",
+    "raise_alerts": "finds what lasts too long",
+    "beat": "whoever looks for work",
+    "end_beat": "whoever looks for work",
+    "enlist": "a worker's card, and nothing more",
+    "dismiss": "a worker's card, and nothing more",
+    "free_locks": "the store",
+    "release_silent": "a courtesy between supervisors",
+    "take_due": "a courtesy between supervisors, about what is queued",
+    "keep_pin": "what settings reach out with",
+    **dict.fromkeys(
+        ("take_routines", "tend_routine", "realign_routines"), "opens new tasks; nobody acts by it"
+    ),
+    **dict.fromkeys(
+        ("run_routine", "pause_routine", "resume_routine"), "a routine's own; its tasks are new"
+    ),
+    "keep_terms": "what settings say about everybody",
+    "close_breaker": "lets queued tasks start; what is sealed is none",
+    "hear_probes": "finds breakers",
+    "say_spent": "finds limits; what is sealed is not queued",
+    "place_job": "what an engine says; a job that is sealed off is taken by nobody",
+    "see_job": "what an engine says",
+    "lose_job": "ends",
+    "close_job": "ends",
+    "see_file": "finds what queued tasks wait for; what is sealed is not queued",
     "close": "the store",
     "mark": "the store",
+    "patient": "the store",
     "store": "the store",
 }
 """They take no run, task or agent."""
@@ -57,6 +151,7 @@ ALLOWED = {
     "terminate_agent": "again and again, and changes nothing",
     "tell": "what a supervisor knows of a run that others ended",
     "trip": "says that somebody acted all the same",
+    "doubt": "says that somebody may have written settings",
     "converse": "a child that shows itself late is entered, terminated",
     "register_agent": "a child that shows itself late is entered, terminated",
     "reserve": "a courtesy between supervisors; the start looks at everything again",
@@ -69,7 +164,11 @@ SPEAKERS = {
     "declare": Role.AGENT,
     "checkpoint": Role.AGENT,
     "deliver": Role.AGENT,
-    **dict.fromkeys(("arm", "cancel", "review", "unblock", "retry"), Role.OPERATOR),
+    "attach": Role.AGENT,
+    "alive": Role.AGENT,
+    "announce": Role.AGENT,
+    "hold": Role.OPERATOR,
+    **dict.fromkeys(("arm", "cancel", "review", "unblock", "retry", "waive"), Role.OPERATOR),
     **dict.fromkeys(("approve", "deny", "recheck", "send"), Role.OPERATOR),
 }
 """Who does it; truegreen itself where nobody is named."""
@@ -122,7 +221,16 @@ def arguments(verb: str, dead: Dead) -> dict[str, Any]:
         "kind": "push",
         "detail": "a push",
         "why": "it is over",
+        "file": "truegreen.toml",
+        "words": "it was changed",
         "definition": "sha256:2",
+        "needed": "tsk_nowhere",
+        "sha256": "0" * 64,
+        "size": 1,
+        "engine": "slurm",
+        "job_id": "job_nowhere",
+        "topic": "built",
+        "waits": ["message:built"],
     }
     parameters = inspect.signature(public_verbs()[verb]).parameters
     wanted = [
@@ -266,7 +374,7 @@ def test_what_is_still_allowed_lets_nobody_act(ledger: Ledger, verb: str) -> Non
     assert called(ledger, verb, given) in ("", "terminated", "not_running")
     now = ledger.task(dead.ticket.task)
     assert (now.status, now.sealed_at, now.fence) == (task.status, task.sealed_at, task.fence)
-    assert now.revision - task.revision == (verb == "trip")
+    assert now.revision - task.revision == (verb in ("trip", "doubt"))
     assert {agent.status for agent in ledger.agents()} == {AgentStatus.TERMINATED}
     assert [run.exit_reason for run in ledger.dossier(task.id).runs].count(None) == 0
     assert ledger.claim_next(HOLDER, limit=10) == []

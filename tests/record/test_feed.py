@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from tests.record.lives import opened
@@ -20,11 +21,15 @@ from truegreen.record.ledger import Ledger, open_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.postgres_server import PostgresServer
     from truegreen.record.ledger.reads import Told
     from truegreen.record.store import Tx
 
 WRITERS = 4
 LIVES = 12
+BUSY = """DO $$ BEGIN
+  FOR _ IN 1..2000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
+END $$"""
 
 
 class Reader:
@@ -158,6 +163,31 @@ def test_the_feed_tells_every_event_of_many_writers_once_and_in_order(store_url:
         places = [order[event.id] for event in story.events]
         assert places == sorted(places), "a task's events are out of order"
     ledger.close()
+
+
+def test_writers_in_a_database_beside_hold_nothing_back(
+    postgres_url: str, postgres_desk: PostgresServer
+) -> None:
+    def write() -> None:
+        with psycopg.connect(postgres_desk.url("postgres"), autocommit=True) as beside:
+            beside.execute("SET synchronous_commit = off")
+            while not over.is_set():
+                beside.execute(BUSY)
+
+    over = threading.Event()
+    neighbours = [threading.Thread(target=write) for _ in range(2)]
+    for thread in neighbours:
+        thread.start()
+    ledger = open_ledger(postgres_url)
+    try:
+        for _ in range(150):
+            task = opened(ledger).id
+            assert ledger.feed()[-1].task == task
+    finally:
+        over.set()
+        for thread in neighbours:
+            thread.join()
+        ledger.close()
 
 
 def test_a_reader_that_begins_anew_is_told_the_same_story(ledger: Ledger) -> None:

@@ -107,6 +107,7 @@ def attempt(ledger: Ledger, trial: Trial) -> tuple[str, bool]:
         *(("end_run", fault) for fault in FAULTS if fault not in ("full", "broken for a moment")),
     ],
 )
+@pytest.mark.rotates(3)
 def test_a_disk_that_fails_at_any_call_never_leaves_half_a_transition(
     room: Path, verb: str, fault: str
 ) -> None:

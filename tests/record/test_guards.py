@@ -10,8 +10,10 @@ import pytest
 
 from tests.record.lives import OPERATOR, brought, ended, opened, started
 from tests.record.raw_attacks import APPENDED, KEPT, new_task, populated, run_of
-from tests.record.raw_conversations import ATTACKS
+from tests.record.raw_fleet import EFFECTS as FLEET
+from tests.record.raw_meters import METERS
 from tests.record.raw_sql import Raw, RawRefused, event, fitting, raw_sql, written
+from tests.record.raw_waits import ATTACKS
 from truegreen.errors import Refused, Stale
 from truegreen.model import (
     DETAILS,
@@ -82,11 +84,13 @@ def without(guard: Guard, messages: set[str], monkeypatch: pytest.MonkeyPatch) -
     return gone + rendered
 
 
+@pytest.mark.criterion("P02")
 def test_every_rule_has_its_attack_and_every_attack_its_rule():
     assert set(ATTACKS) == {*RULES, *ONLY_SQLITE}
     assert len(RULES) == len(set(RULES))
 
 
+@pytest.mark.criterion("P02")
 @pytest.mark.parametrize(("guard", "message"), RULES + ONLY_SQLITE)
 def test_an_attack_is_refused_by_its_rule_and_goes_through_without_it(
     sqlite: tuple[Ledger, Raw], guard: str, message: str, monkeypatch: pytest.MonkeyPatch
@@ -453,7 +457,7 @@ def test_events_are_never_changed_or_deleted(ledger: Ledger, raw: Raw):
 
 def test_postgres_truncates_nothing_that_is_kept(postgres_url: str):
     with raw_sql(postgres_url) as raw:
-        for table in (*KEPT, *APPENDED):
+        for table in (*KEPT, *APPENDED, "breakers", "strikes", "probes", "limits"):
             assert raw.tried(f"TRUNCATE {table}"), table
             said = raw.tried(f"TRUNCATE {table} CASCADE")
             assert "truncate is refused" in (said or ""), table
@@ -521,6 +525,15 @@ def test_the_charges_of_a_run_stay_within_their_limit(ledger: Ledger, raw: Raw):
     assert raw.do("SELECT used, used_max FROM charges") == [[2, 2]]
 
 
+@pytest.mark.parametrize("amount", ["cost", "tokens", "runs"])
+def test_nobody_gains_room_by_spending_less_than_nothing(ledger: Ledger, raw: Raw, amount: str):
+    amounts = {"cost": 0, "tokens": 0, "runs": 0}
+    row = "INSERT INTO spending (hour, agent, labels, shard, cost, tokens, runs) VALUES"
+    assert raw.tried(f"{row} (1, '', '[]', 99, 0, 0, 0)") is None
+    given = ", ".join(str(each) for each in (amounts | {amount: -1}).values())
+    assert f"{amount}" in (raw.tried(f"{row} (1, '', '[]', 99, {given})") or "it was let through")
+
+
 # -- what follows from a write, by trigger --------------------------------------------------------
 
 
@@ -542,12 +555,12 @@ def blocked_counted(ledger: Ledger, raw: Raw) -> bool:
 
 def counted(raw: Raw) -> bool:
     kept = raw.do(
-        "SELECT status, cell, run_status, CAST(SUM(tasks) AS bigint) FROM counters"
-        " GROUP BY status, cell, run_status HAVING SUM(tasks) <> 0 ORDER BY 1, 2, 3"
+        "SELECT status, cell, run_status, checked, CAST(SUM(tasks) AS bigint) FROM counters"
+        " GROUP BY status, cell, run_status, checked HAVING SUM(tasks) <> 0 ORDER BY 1, 2, 3, 4"
     )
     return kept == raw.do(
-        "SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), COUNT(*) FROM tasks"
-        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        "SELECT status, COALESCE(cell, ''), COALESCE(run_status, ''), checked, COUNT(*) FROM tasks"
+        " GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
     )
 
 
@@ -564,12 +577,12 @@ def tasks_recounted(ledger: Ledger, raw: Raw) -> bool:
 
 def tallied(raw: Raw) -> bool:
     kept = raw.do(
-        "SELECT cell, exit_reason, CAST(SUM(runs) AS bigint) FROM tallies"
-        " GROUP BY cell, exit_reason HAVING SUM(runs) <> 0 ORDER BY 1, 2"
+        "SELECT cell, exit_reason, standing, CAST(SUM(runs) AS bigint) FROM tallies"
+        " GROUP BY cell, exit_reason, standing HAVING SUM(runs) <> 0 ORDER BY 1, 2, 3"
     )
     return kept == raw.do(
-        "SELECT cell, exit_reason, COUNT(*) FROM runs WHERE exit_reason IS NOT NULL"
-        " GROUP BY 1, 2 ORDER BY 1, 2"
+        "SELECT cell, exit_reason, standing, COUNT(*) FROM runs WHERE exit_reason IS NOT NULL"
+        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
     )
 
 
@@ -591,6 +604,14 @@ def runs_judged_tallied(ledger: Ledger, raw: Raw) -> bool:
     return tallied(raw)
 
 
+def tasks_falsified(ledger: Ledger, raw: Raw) -> bool:
+    wrong, ticket = brought(ledger, S.SUCCEEDED)
+    assert ticket
+    ledger.review(wrong.id, accept=False, actor=OPERATOR, reason="it is wrong")
+    said = raw.do(f"SELECT standing FROM runs WHERE id = '{ticket.run}'")
+    return said == [["falsified"]] and tallied(raw)
+
+
 def tasks_searched(ledger: Ledger, raw: Raw) -> bool:
     opened(ledger, title="quokka", goal="feed it")
     matches = "'simple', left(title || ' ' || goal, 100000)) @@ plainto_tsquery('simple', 'quokka')"
@@ -606,10 +627,13 @@ EFFECTS = {
     "tasks_blocked_counted": blocked_counted,
     "tasks_counted": tasks_counted,
     "tasks_recounted": tasks_recounted,
+    "tasks_falsified": tasks_falsified,
     "runs_tallied": runs_tallied,
     "runs_ended_tallied": runs_ended_tallied,
     "runs_judged_tallied": runs_judged_tallied,
     "tasks_searched": tasks_searched,
+    **METERS,
+    **FLEET,
 }
 
 
@@ -622,6 +646,7 @@ def test_every_effect_happens(ledger: Ledger, raw: Raw, name: str):
     assert EFFECTS[name](ledger, raw)
 
 
+@pytest.mark.criterion("P02")
 @pytest.mark.parametrize("name", sorted(EFFECTS))
 def test_no_effect_happens_without_its_trigger(sqlite: tuple[Ledger, Raw], name: str):
     ledger, raw = sqlite

@@ -6,6 +6,7 @@ Both must answer alike, and as the model says; after every step the events must 
 from __future__ import annotations
 
 import copy
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
@@ -15,12 +16,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from tests.patience import be_patient
 from tests.postgres_server import roomiest
 from tests.record import torture_model
 from tests.record.lives import OPERATOR, S, agent_of, brought, contract, ended, judged
 from tests.record.torture_model import EDGES, EXITS, SETTLED, ModelTask, No
 from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
+from tests.rotation import rounds
 from truegreen.contract import Budget, QaTerms, contract_digest
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import SYSTEM, Actor, Ticket
@@ -30,13 +33,16 @@ from truegreen.record.lifecycle import FINAL, TARGETS
 from truegreen.record.lifecycle import SETTLED as REAL_SETTLED
 
 THOROUGH = settings().max_examples > 100
-EXAMPLES, STEPS = (1000, 60) if THOROUGH else (40, 25)
+EXAMPLES, STEPS = (1000, 60) if THOROUGH else (rounds(16, 40), 25)
 MOST_TASKS = 3
 UNLIKE = ("key", "id", "head", "agent_key", "parent_key", "qa_of_key", "contract_digest")
 """What may differ between two stores; of times only whether they are set is compared."""
 
 
 Verb = Callable[["History", "Turn"], None]
+
+
+_CLIENTS = itertools.count()
 
 
 class Real:
@@ -138,7 +144,8 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tasks) < MOST_TASKS)
     @rule(mode=st.sampled_from(["autonomous", "assisted"]), attempts=st.integers(1, 4))
     def open(self, mode: str, attempts: int) -> None:
-        terms = contract(mode=Mode(mode), budget=Budget(attempts=attempts))
+        alone = {"adapter": f"client-{next(_CLIENTS)}"}  # no breaker holds one for another
+        terms = contract(mode=Mode(mode), budget=Budget(attempts=attempts), **alone)
         ids = tuple(ledger.open(terms, actor=OPERATOR).id for ledger in self.ledgers)
         self.tasks.append(Real(ids, contract_digest(terms), ModelTask(mode, attempts)))
         self.compare(self.tasks[-1])
@@ -307,11 +314,14 @@ def memory_url() -> Iterator[str]:
 
 @pytest.mark.criterion("P03", "M02", "M05")
 @pytest.mark.timeout(7200 if THOROUGH else 300)
+@pytest.mark.slow
 def test_random_histories_are_the_same_on_both_databases_and_in_the_model(
     memory_url: str, postgres_url: str
 ) -> None:
     History.urls = (memory_url, postgres_url)
     History.ledgers = [open_ledger(url) for url in History.urls]
+    for ledger in History.ledgers:
+        be_patient(ledger)
     try:
         run_state_machine_as_test(
             History,

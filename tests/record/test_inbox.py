@@ -19,7 +19,7 @@ from tests.record.lives import (
     started,
 )
 from truegreen.contract import Budget
-from truegreen.errors import InvalidInput, NotFound, Stale
+from truegreen.errors import InvalidInput, NotFound, Refused, Stale
 from truegreen.model import (
     Cell,
     ExitDetail,
@@ -162,6 +162,22 @@ def test_acknowledging_names_an_owner_and_is_written_down(ledger: Ledger) -> Non
     event = last(ledger, ticket.task)
     assert (event.event, event.actor) == (Note.INBOX, "operator:ana")
     assert json.loads(event.data) == {"item": item.id, "state": "acked"}
+
+
+def test_a_question_that_a_task_waits_for_is_answered_and_not_resolved(ledger: Ledger) -> None:
+    before = opened(ledger, wait_for=("human:deploy it?",))
+    at_work, _ = brought(ledger, TaskStatus.AWAITING_APPROVAL)
+    for task in (before, at_work):
+        (item,) = [each.item for each in ledger.inbox() if each.task == task.id]
+        with pytest.raises(Refused, match=f"truegreen approve {task.id} or truegreen reject"):
+            ledger.resolve(item.id, outcome="yes", actor=OPERATOR)
+        assert ledger.inbox_item(item.id).item == item
+        ledger.ack(item.id, actor=OPERATOR)
+        ledger.cancel(task.id, actor=OPERATOR)
+        assert ledger.inbox_item(item.id).item.state is InboxState.RESOLVED
+    undecided, _ = brought(ledger, TaskStatus.NEEDS_REVIEW)
+    (item,) = [each.item for each in ledger.inbox() if each.task == undecided.id]
+    assert ledger.resolve(item.id, outcome="let it be", actor=OPERATOR).outcome == "let it be"
 
 
 @pytest.mark.criterion("L03")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
+from msgspec.structs import asdict, replace
 
 from tests.record.lives import (
     BASE,
@@ -30,12 +32,14 @@ from truegreen.model import (
     EndedBy,
     ExitDetail,
     FindingOutcome,
+    Mode,
     Move,
     Note,
     Outcome,
     RunStatus,
 )
-from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.record.doctor import examine
+from truegreen.record.ledger import Ledger, Start, gathering, leases, open_ledger
 
 if TYPE_CHECKING:
     from truegreen.facts import Ticket
@@ -298,3 +302,132 @@ def test_leases_run_out_by_the_steady_clock_or_a_new_boot(
     assert ledger.adopt(suspect, holder="after the boot").run == ticket.run
     assert ledger.overdue() == []
     ledger.close()
+
+
+def various(ledger: Ledger, name: str) -> list[Ticket]:
+    """Silent runs whose loss leads to different ends."""
+    agent = ledger.register_agent(name, "sha256:1", actor=OPERATOR).id
+    paused = silent(ledger, mode=Mode.ASSISTED)
+    ledger.checkpoint(paused, "push", actor=agent_of(paused))
+    with_agent = Start("gone", lease_seconds=-1, agent=agent)
+    return [
+        silent(ledger),
+        silent(ledger, budget=Budget(attempts=1), title=name),
+        ledger.start(opened(ledger).id, with_agent),
+        paused,
+    ]
+
+
+def told(ledger: Ledger, ticket: Ticket) -> dict[str, Any]:
+    """What the record says of a lost run, without what differs between any two."""
+    dossier, told = ledger.dossier(ticket.task), ledger.events(ticket.task)
+    own = {"key", "id", "head", "created_at", "updated_at", "settled_at", "agent_key", "not_before"}
+    own |= {"task_key", "seen_at", "ended_at", "contract_digest", "title"}
+    task, run = map(asdict, (dossier.task, dossier.runs[-1]))
+    events = [(e.event.event, e.event.revision, e.event.fence, e.event.reason) for e in told]
+    data = [msgspec.json.decode(each.event.data) for each in told]
+    return {
+        "task": {name: task[name] for name in task.keys() - own},
+        "run": {name: run[name] for name in run.keys() - own},
+        "events": [*events, data[-1]],
+        "agents": [agent.status for agent in dossier.agents],
+        "asked": sum(each.task == ticket.task for each in ledger.inbox()),
+    }
+
+
+@pytest.mark.criterion("H02", "H04")
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_runs_that_are_lost_together_end_as_each_does_alone(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(leases, "_LOST_AT_ONCE", at_once)
+    alone, together = various(ledger, "one"), various(ledger, "other")
+    suspects = {each.run: each for each in ledger.overdue()}
+    for ticket in alone:
+        ledger.lose(suspects[ticket.run])
+    lost = ledger.lose_all([suspects[ticket.run] for ticket in together])
+    assert sorted(lost) == sorted(ticket.task for ticket in together)
+    for one, other in zip(alone, together, strict=True):
+        assert told(ledger, one) == told(ledger, other)
+    assert ledger.overdue() == []
+    assert examine(ledger) == []
+
+
+@pytest.mark.criterion("H02")
+@pytest.mark.parametrize(
+    "happened",
+    [
+        lambda ledger, back: ledger.heartbeat(back),
+        lambda ledger, back: ledger.end_run(back, ended()),
+        lambda ledger, back: ledger.terminate(back.task, actor=OPERATOR),
+    ],
+    ids=["renewed", "ended", "sealed"],
+)
+def test_of_many_suspects_one_that_was_heard_of_again_is_left_alone(
+    ledger: Ledger, happened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, back, gone_too = (silent(ledger) for _ in range(3))
+    suspects = ledger.overdue()
+    happened(ledger, back)
+    before = ledger.task(back.task)
+    monkeypatch.setattr(Ledger, "lose", None)  # nobody has to be looked at alone
+    assert ledger.lose_all(suspects) == [gone.task, gone_too.task]
+    assert ledger.task(back.task) == before
+    assert examine(ledger) == []
+
+
+@pytest.mark.criterion("H02")
+def test_one_that_the_database_refuses_takes_no_other_along(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of one of them moved on between the look and the write."""
+    first, moved, last = (silent(ledger) for _ in range(3))
+    suspects = ledger.overdue()
+    lose = Ledger._lose
+
+    def overtaken(self: Ledger, tx: Any, work: Any, lost: Any, actor: Any) -> Any:
+        if work.run.id == moved.run:
+            work = work._replace(task=replace(work.task, revision=work.task.revision + 1))
+        return lose(self, tx, work, lost, actor)
+
+    monkeypatch.setattr(Ledger, "_lose", overtaken)
+    assert ledger.lose_all(suspects) == [first.task, last.task]
+    assert ledger.task(moved.task).status is S.RUNNING
+    assert examine(ledger) == []
+
+
+@pytest.mark.criterion("H02")
+@pytest.mark.parametrize("column", ["to_head", "exit_reason"])
+def test_a_common_write_that_misses_a_row_is_not_taken_for_done(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """A task's row has its new head, a run's row only its reason."""
+    tickets, plain = [silent(ledger) for _ in range(3)], gathering._plain
+
+    def astray(values: dict[str, Any]) -> dict[str, Any]:
+        row = plain(values)
+        meant = column in row and ("to_head" in row) is (column == "to_head")
+        return row | {"key": -1} if meant and "key" in row else row
+
+    monkeypatch.setattr(gathering, "_plain", astray)
+    assert ledger.lose_all(ledger.overdue()) == [ticket.task for ticket in tickets]
+    assert all(ledger.run(each.run)[0].status is RunStatus.LOST for each in tickets)
+    assert {ledger.task(each.task).status for each in tickets} == {S.QUEUED}
+    assert examine(ledger) == []
+
+
+def test_a_hundred_lost_runs_cost_a_dozen_statements(ledger: Ledger) -> None:
+    for _ in range(100):
+        silent(ledger)
+    suspects, asked = ledger.overdue(), []
+    store: Any = ledger.store
+
+    class Counting(dict[str, str]):
+        def __getitem__(self, name: str) -> str:
+            asked.append(name)
+            return str(queries[name])
+
+    queries, store.queries = store.queries, Counting()
+    assert len(ledger.lose_all(suspects)) == 100
+    store.queries = queries
+    assert len(asked) <= 12, asked

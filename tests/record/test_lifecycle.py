@@ -299,6 +299,17 @@ def test_a_hindered_run_that_is_not_rescued_is_blocked_and_charges_nothing(detai
     assert after_verdict(Outcome.PASSED, judged, POLICY, FRESH) == Step(Move.ACCEPT)
 
 
+@pytest.mark.parametrize("detail", sorted(HINDERED))
+def test_a_hindered_run_is_blocked_where_nothing_was_checked_or_no_work_is_seen(detail: ExitDetail):
+    worked = SILENT._replace(reason=ExitReason.BLOCKED, detail=detail, work_seen=True)
+    idle = worked._replace(work_seen=False)
+    blocked, review = Step(Move.BLOCK), Step(Move.REVIEW)
+    assert after_verdict(Outcome.UNKNOWN, worked, POLICY, FRESH) == blocked
+    assert after_verdict(Outcome.INCONCLUSIVE, worked, POLICY, FRESH) == review
+    assert after_verdict(Outcome.INCONCLUSIVE, idle, POLICY, FRESH) == blocked
+    assert after_verdict(Outcome.PASSED, idle, POLICY, FRESH) == blocked
+
+
 @pytest.mark.parametrize("status", list(TaskStatus))
 def test_a_pending_verdict_decides_nothing(status: TaskStatus):
     with pytest.raises(InvalidInput):

@@ -267,9 +267,23 @@ def further(monkeypatch: pytest.MonkeyPatch, *statements: str, version: int = NE
     known = migrate.migrations
 
     def more(dialect: str) -> list[Migration]:
-        return [*known(dialect), Migration(version, "more", "0" * 64, statements)]
+        text = ";\n".join(statements).replace("{", "{{").replace("}", "}}")
+        return [*known(dialect), Migration(version, "more", "0" * 64, f"{text};\n", dialect)]
 
     monkeypatch.setattr(migrate, "migrations", more)
+
+
+def other_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program have another rule, and know of it."""
+    renamed = guards.GUARDS[0]._replace(when="1 = 1")
+    monkeypatch.setattr(guards, "GUARDS", (renamed, *guards.GUARDS[1:]))
+    monkeypatch.setattr(migrate, "kept_guards", migrate.made_guards)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_the_triggers_that_a_start_looks_for_are_those_that_the_rules_make(dialect: str):
+    kept, made = migrate.kept_guards(dialect), migrate.made_guards(dialect)
+    assert kept == made, "after a change of the rules: migrate.keep_guards() writes guards.json"
 
 
 def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
@@ -281,6 +295,16 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0002 stop",
         "applied 0003 judgement",
         "applied 0004 doors",
+        "applied 0005 faces",
+        "applied 0006 queue",
+        "applied 0007 routines",
+        "applied 0008 budgets",
+        "applied 0009 workers",
+        "applied 0010 notices",
+        "applied 0011 engines",
+        "applied 0012 lists",
+        "applied 0013 conditions",
+        "applied 0014 under_way",
     ]
     migrate.verify(store)
     store.close()
@@ -334,11 +358,11 @@ def test_an_older_store_is_not_opened_and_is_brought_up_by_migrate(
     ledger.close()
     further(monkeypatch, "CREATE TABLE more (key integer PRIMARY KEY)")
     # A newer program has other triggers, too.
-    renamed = guards.GUARDS[0]._replace(when="1 = 1")
-    monkeypatch.setattr(guards, "GUARDS", (renamed, *guards.GUARDS[1:]))
+    other_triggers(monkeypatch)
     with pytest.raises(SchemaWrecked) as older:
         open_ledger(store_url)
-    assert older.value.allowed == ("truegreen migrate",)
+    assert older.value.allowed == ("truegreen backup FILE", "truegreen migrate")
+    assert "truegreen backup FILE" in older.value.message
     store = open_store(store_url)
     assert migrate.migrate(store) == [f"applied {NEXT:04d} more"]
     store.close()
@@ -350,8 +374,7 @@ def test_an_older_store_is_not_opened_and_is_brought_up_by_migrate(
 def test_other_triggers_of_the_same_schema_are_brought_by_repair(
     store_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ):
-    renamed = guards.GUARDS[0]._replace(when="1 = 1")
-    monkeypatch.setattr(guards, "GUARDS", (renamed, *guards.GUARDS[1:]))
+    other_triggers(monkeypatch)
     assert refused(store_url) == ["the triggers are those of another version of truegreen"]
     repaired(store_url)
     open_ledger(store_url).close()
@@ -380,9 +403,9 @@ def test_a_migration_that_loses_an_index_is_refused_by_its_own_last_look(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ):
     open_ledger(sqlite_url).close()
-    further(monkeypatch, *rebuilt("findings"))
+    further(monkeypatch, *rebuilt("refusals"))
     store = open_store(sqlite_url)
-    with pytest.raises(SchemaWrecked, match="index findings_run is missing"):
+    with pytest.raises(SchemaWrecked, match="index refusals_task is missing"):
         migrate.migrate(store)
     store.close()
     refused(sqlite_url)
@@ -443,20 +466,30 @@ def check_deaths(deaths: list[dict[str, Any]]) -> None:
     assert [death["integrity"] for death in deaths if death["integrity"]] == []
 
 
-def test_a_migration_killed_at_any_statement_leaves_an_empty_store_that_can_be_completed():
+_SLICES = 24
+"""Every statement is in one of them, and the two ways to die at the very end are in all."""
+
+
+@pytest.mark.rotates(1)
+@pytest.mark.parametrize("first", range(_SLICES))
+def test_a_migration_killed_at_any_statement_leaves_an_empty_store_that_can_be_completed(
+    first: int,
+):
     with tempfile.TemporaryDirectory(dir=roomiest()) as folder:
-        deaths = ran("killed", f"sqlite://{folder}/{{n}}.db", "9999")
-    statements = [death["statement"] for death in deaths]
-    assert statements == list(range(len(deaths)))
-    assert len(deaths) > 100
+        deaths = ran("killed", f"sqlite://{folder}/{{n}}.db", str(first), str(_SLICES))
+    *sliced, _, _ = [death["statement"] for death in deaths]
+    assert sliced == list(range(first, first + _SLICES * len(sliced), _SLICES))
+    assert len(sliced) * _SLICES > 100
     check_deaths(deaths)
 
 
-def test_a_migration_of_postgres_killed_at_many_statements_leaves_an_empty_store(
-    empty_database: str,
+@pytest.mark.rotates(1)
+@pytest.mark.parametrize("first", range(_SLICES))
+def test_a_migration_of_postgres_killed_at_any_statement_leaves_an_empty_store(
+    empty_database: str, first: int
 ):
-    deaths = ran("killed", empty_database, "28")
-    assert len(deaths) == 28
+    deaths = ran("killed", empty_database, str(first), str(_SLICES))
+    assert len(deaths) > 100 / _SLICES
     check_deaths(deaths)
     ledger = open_ledger(empty_database)
     opened(ledger)
@@ -513,7 +546,10 @@ def test_a_store_that_cannot_be_written_says_so(open_folder: Path):
     path = open_folder / "truegreen.db"
     open_ledger(f"sqlite://{path}").close()
     path.chmod(0o444)
-    with unprivileged(), pytest.raises(StoreReadOnly, match=r"truegreen\.db"):
+    with unprivileged(), pytest.raises(StoreReadOnly, match=r"truegreen\.db.*look at a copy"):
+        open_ledger(f"sqlite://{path}")
+    path.chmod(0)
+    with unprivileged(), pytest.raises(StoreReadOnly, match=r"truegreen\.db can't be read"):
         open_ledger(f"sqlite://{path}")
 
 

@@ -11,18 +11,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from tests.record.lives import OPERATOR, declared, ended, judged, opened, started
+from tests.record.lives import (
+    OPERATOR,
+    brought,
+    declared,
+    ended,
+    finding,
+    judged,
+    opened,
+    started,
+)
 from tests.record.raw_sql import raw_sql
 from tests.record.torture_truth import check_truth
 from tests.record.torture_verbs import HOLDER
-from truegreen.errors import SchemaWrecked, Terminated
-from truegreen.model import AgentStatus, ExitDetail, Outcome, TaskStatus
+from truegreen.contract import Breakers, Limit, Per
+from truegreen.errors import SchemaWrecked, Stale, Terminated
+from truegreen.model import AgentStatus, ExitDetail, FindingOutcome, Outcome, TaskStatus
 from truegreen.record import migrate
+from truegreen.record.holds import Hold
 from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.ledger.strikes import DENIED
 from truegreen.record.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 S = TaskStatus
 ROOT = Path(__file__).parents[2]
@@ -111,25 +123,20 @@ def test_terminated_outlives_a_crash_right_after_the_answer(store_url: str, what
 
 
 def taken_back(url: str, version: int) -> None:
-    """Undo a migration: what it created goes, and the store is as it was before it."""
+    """Undo all migrations from one on: what they created goes, and the store is as before."""
     store = open_store(url)
-    (step,) = [each for each in migrate.migrations(store.dialect) if each.version == version]
-    text = "\n".join(step.statements)
+    steps = [each for each in migrate.migrations(store.dialect) if each.version >= version]
     triggers = [name.removeprefix("trigger ") for name in store.objects() if "trigger " in name]
     undone = [f"DROP TRIGGER {each}" for each in triggers if store.dialect == "sqlite"]
-    undone += [f"DROP INDEX {name}" for name in re.findall(r"INDEX (\w+)", text)]
-    cascade = "" if store.dialect == "sqlite" else " CASCADE"
-    if cascade:
+    if store.dialect == "postgres":
         undone.append(
             "DO $$ DECLARE f record; BEGIN FOR f IN SELECT oid::regprocedure AS name FROM pg_proc"
             " WHERE proname LIKE 'truegreen_%' LOOP EXECUTE 'DROP FUNCTION ' || f.name ||"
             " ' CASCADE'; END LOOP; END $$"
         )
-    undone += [f"DROP TABLE {name}{cascade}" for name in re.findall(r"TABLE (\w+) \(", text)]
-    undone += [
-        f"ALTER TABLE {table} DROP COLUMN {column}"
-        for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", text)
-    ]
+    for step in reversed(steps):
+        undone += _undone("\n".join(step.statements), store.dialect)
+    undone += _as_before(migrate.migrations(store.dialect), version)
     store.script(
         [
             *undone,
@@ -139,6 +146,37 @@ def taken_back(url: str, version: int) -> None:
         ]
     )
     store.close()
+
+
+def _undone(text: str, dialect: str) -> list[str]:
+    cascade = "" if dialect == "sqlite" else " CASCADE"
+    return [
+        *(f"DROP INDEX {name}" for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text)),
+        *(f"DROP TABLE {name}{cascade}" for name in re.findall(r"TABLE (\w+) \(", text)),
+        *(
+            f"ALTER TABLE {table} DROP COLUMN {column}"
+            for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", text)
+        ),
+    ]
+
+
+def _as_before(steps: Sequence[migrate.Migration], version: int) -> list[str]:
+    """The tables and indexes that a later step replaces, as an earlier one made them."""
+    earlier = [each for step in steps if step.version < version for each in step.statements]
+    later = "\n".join(each for step in steps if step.version >= version for each in step.statements)
+    replaced = re.findall(r"^DROP (TABLE|INDEX) (\w+)", later, re.MULTILINE)
+    made = tuple(
+        f"CREATE {kind} {name} {'(' if kind == 'TABLE' else 'ON'}" for kind, name in replaced
+    )
+    return [each for each in earlier if each.lstrip().startswith(made)] if made else []
+
+
+def upgraded(url: str) -> list[str]:
+    store = open_store(url)
+    try:
+        return migrate.migrate(store)
+    finally:
+        store.close()
 
 
 @pytest.mark.criterion("G18", "G14")
@@ -155,9 +193,7 @@ def test_terminated_outlives_the_upgrade_of_a_store_from_before_wake_ups(store_u
     taken_back(store_url, 4)
     with pytest.raises(SchemaWrecked, match="truegreen migrate"):
         open_ledger(store_url)
-    store = open_store(store_url)
-    assert migrate.migrate(store) == ["applied 0004 doors"]
-    store.close()
+    assert upgraded(store_url)[:2] == ["applied 0004 doors", "applied 0005 faces"]
     ledger = open_ledger(store_url)
     check_stays_dead(ledger, dead)
     assert {each: ledger.task(each) for each in tasks} == tasks
@@ -167,4 +203,83 @@ def test_terminated_outlives_the_upgrade_of_a_store_from_before_wake_ups(store_u
     with raw_sql(store_url) as raw:
         said = raw.tried(f"UPDATE agents SET status = 'pending' WHERE id = '{dead.agent}'")
     assert "terminated is final" in (said or "")
+    ledger.close()
+
+
+def lived(ledger: Ledger) -> None:
+    """Something of everything that is counted."""
+    smith = ledger.register_agent("smith", "sha256:1", actor=OPERATOR)
+    for status in (S.SUCCEEDED, S.SUCCEEDED, S.BLOCKED, S.NEEDS_REVIEW):
+        brought(ledger, status)
+    failed, _ = brought(ledger, S.FAILED)
+    ledger.retry(failed.id, actor=OPERATOR, reason="once more")
+    ticket = started(ledger, agent_id=smith.id)
+    ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
+    unavailable = {"check": "judge", "kind": "evaluator", "reason": "evaluator_unavailable: no"}
+    said = [{"outcome": "refuted", "text": "a \0 and a \\u0000"}, {"outcome": "confirmed"}]
+    claim = {"check": "claims", "kind": "claim", "evidence": {"statements": [*said, said[0]]}}
+    for terms in (unavailable, claim, {**claim, "check": "more", "evidence": {}}):
+        given = {**terms, "binding": False, "duration_us": 1500}
+        ledger.record(ticket, [finding(ledger, ticket, FindingOutcome.INCONCLUSIVE, **given)])
+    judged(ledger, ticket, Outcome.PASSED)
+    for _ in range(3):
+        with pytest.raises(Stale):
+            declared(ledger, ticket)
+
+
+def test_what_happened_before_the_upgrade_is_counted_once_and_what_follows_is_added(
+    store_url: str,
+) -> None:
+    ledger = open_ledger(store_url)
+    lived(ledger)
+    ledger.terminate(brought(ledger, S.RUNNING)[0].id, actor=OPERATOR)
+    # Retries that were denied are counted since there are breakers, and not in hindsight.
+    counted = {name: n for name, n in ledger.meters().items() if n and name[0] != DENIED}
+    ledger.close()
+    taken_back(store_url, 5)
+    with raw_sql(store_url) as raw:
+        raw.do("DELETE FROM meters WHERE name <> 'terminate_called'")
+    assert upgraded(store_url)[0] == "applied 0005 faces"
+    ledger = open_ledger(store_url)
+    found = {name: n for name, n in ledger.meters().items() if n}
+    assert found == counted  # what was denied before anybody counted it is not known
+    assert found["runs", "terminated|user_cancelled|terminated|"] == 1
+    assert found["terminate_called", "running"] == 1  # it was counted in its time
+    assert found["claims", "refuted|smith"] == 2
+    assert found["claims", "confirmed|smith"] == 1
+    assert found["refused", "stale"] == 3
+    assert found["moved", "reopen"] == 1
+    assert found["evaluator_unavailable", ""] == found["rescued", ""] == 1
+    assert found["checks", "inconclusive|claim"] == 2
+    assert found["check_us", "claim"] == 3000
+    assert sum(n for (name, _), n in found.items() if name == "inbox") == 3
+    lived(ledger)
+    assert ledger.meters()["claims", "refuted|smith"] == 4
+    assert ledger.meters()["moved", "reopen"] == 2
+    ledger.close()
+
+
+def test_a_task_from_before_limits_and_breakers_is_held_by_them_after_the_upgrade(
+    store_url: str,
+) -> None:
+    ledger = open_ledger(store_url)
+    first = opened(ledger, adapter="codex", agent="smith", labels=("night",)).id
+    second = opened(ledger).id
+    ledger.close()
+    with raw_sql(store_url) as raw:
+        before = raw.do("SELECT task_key, client, agent FROM demands ORDER BY task_key")
+    taken_back(store_url, 6)
+    assert upgraded(store_url)[0] == "applied 0006 queue"
+    with raw_sql(store_url) as raw:
+        after = raw.do("SELECT task_key, client, agent FROM demands ORDER BY task_key")
+    assert [tuple(row) for row in after] == [tuple(row) for row in before]
+    ledger = open_ledger(store_url)
+    ledger.keep_terms("f", Breakers(), [Limit(per=Per.HOUR, label="night", runs=1)])
+    assert ledger.why(first).labels == ("night",)
+    ticket = started(ledger, first)
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.PASSED)
+    ledger.retry(first, actor=OPERATOR, reason="again")
+    assert ledger.why(first).hold is Hold.SPENT
+    assert ledger.why(second).hold is None
     ledger.close()

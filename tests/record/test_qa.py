@@ -384,9 +384,11 @@ def test_rejecting_and_retrying_from_qa_leads_to_a_fresh_review(ledger: Ledger) 
             ledger.review(task.id, accept=False, actor=OPERATOR, reason="no")
         else:
             ledger.retry(task.id, actor=OPERATOR, reason="again")
-        ticket = started(ledger, task.id)
-        declared(ledger, ticket)
-        assert judged(ledger, ticket, Outcome.PASSED).status is S.PENDING_QA
+        ticket, mended = started(ledger, task.id), "tree:mended"
+        ledger.end_run(ticket, ended(digest=mended))
+        ledger.record(ticket, [finding(ledger, ticket, F.PASSED, digest=mended)])
+        done = ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, digest=mended))
+        assert done.status is S.PENDING_QA
         assert [qa.status for qa in reviews(ledger, task)] == [S.QUEUED, S.CANCELED]
 
 

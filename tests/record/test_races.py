@@ -20,6 +20,7 @@ from tests.record.lives import LEAD, OPERATOR, S, agent_of, ended, finding, open
 from tests.record.torture_racer import TERMINATE, Order, Racer, Report, race
 from tests.record.torture_truth import check_truth, is_terminal, stories
 from tests.record.torture_verbs import DONE, EXPIRED, HOLDER, VERBS, Trial, done, prepared
+from tests.rotation import rounds
 from truegreen.contract import Budget
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import Ticket
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from truegreen.record.store import Store
 
-ROUNDS_IN_THREADS = 6
-ROUNDS_IN_PROCESSES = 4
+ROUNDS_IN_THREADS = rounds(2, 6)
+ROUNDS_IN_PROCESSES = rounds(2, 4)
 TOGETHER = 0.004  # far enough ahead for both sides to be there
 
 
@@ -68,12 +69,15 @@ def check_nothing_lives(ledger: Ledger, tasks: set[str]) -> None:
     for story in stories(ledger, tasks):
         assert [run.id for run in story.runs if run.exit_reason is None] == []
         assert Counter(e.event for e in story.events)["terminate"] <= 1
-    assert [t.id for t in ledger.tokens() if t.task_key in keys and not t.revoked_at] == []
+    assert [
+        t.id for t in ledger.tokens(of_runs=True) if t.task_key in keys and not t.revoked_at
+    ] == []
     assert {late.task for late in ledger.overdue()} & tasks == set()
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.criterion("G07", "G08")
+@pytest.mark.slow
 def test_no_verb_in_a_thread_outlives_terminate(ledger: Ledger, dice: random.Random) -> None:
     trials = []
     with ThreadPoolExecutor(2) as pool:
@@ -91,6 +95,7 @@ def test_no_verb_in_a_thread_outlives_terminate(ledger: Ledger, dice: random.Ran
 
 @pytest.mark.timeout(180)
 @pytest.mark.criterion("G07", "G08", "M07")
+@pytest.mark.slow
 def test_no_verb_in_a_process_outlives_terminate(
     ledger: Ledger, store_url: str, dice: random.Random
 ) -> None:
@@ -155,13 +160,14 @@ STATUS_BY_ID = "SELECT status FROM tasks WHERE id = ?"
 
 
 def race_by_id(store: Any, task: str, pool: ThreadPoolExecutor, dice: random.Random) -> None:
-    """Start against terminate as many programs do it: look, then write by id."""
+    """Start against terminate as many programs do it: look, think, then write by id."""
     barrier = threading.Barrier(2)
-    wait = dice.uniform(0, 0.002)
+    wait, thinks = (dice.uniform(0, 0.002) for _ in range(2))
 
     def start() -> None:
         barrier.wait()
         ((status,),) = raw(store, STATUS_BY_ID, task)
+        time.sleep(thinks)
         if status == "queued":
             raw(store, START_BY_ID, task)
 

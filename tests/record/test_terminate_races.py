@@ -39,7 +39,7 @@ ROUNDS = int(os.environ.get("RACES", "1400"))
 PARTS = {"dispatch": ("left", "ready", "queued"), "work": ("live", "heard", "checked")}
 CROWD = {"sqlite": 8, "postgres": 4}
 CODES = {"terminated", "stale", "illegal_move", "refused", "not_running", "budget_spent"}
-CODES |= {"already_declared", "frozen"}
+CODES |= {"already_declared", "frozen", "held"}
 LIFE_AFTER_DEATH = {
     "a terminated agent has a live run": (
         "SELECT r.id FROM runs r JOIN agents a ON a.key = r.agent_key"
@@ -141,6 +141,7 @@ def test_every_scene_is_played() -> None:
 @pytest.mark.timeout(60 + ROUNDS)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.criterion("G07", "G08", "G17", "G20", "K07", "K10", "K12", "M07")
+@pytest.mark.slow
 def test_nothing_that_a_crowd_of_processes_tries_is_accepted_after_terminate(
     store_url: str, dice: random.Random, part: str
 ) -> None:

@@ -21,8 +21,9 @@ from tests.record.lives import (
     started,
     verdict,
 )
+from truegreen.contract import Alerts, Breakers
 from truegreen.errors import Forbidden, InvalidInput, NotFound, Refused, Unauthenticated
-from truegreen.facts import SYSTEM, Actor, Claim, Ticket
+from truegreen.facts import SYSTEM, Actor, Claim, JobWord, Ticket
 from truegreen.model import ClaimKind, ExitDetail, FindingOutcome, Note, Outcome, Role
 from truegreen.record.ledger import Ledger, Start, open_ledger
 
@@ -54,7 +55,9 @@ def test_a_token_is_known_by_its_secret_alone_and_the_secret_is_not_kept(
     event = house(ledger)
     assert (event.event, event.actor) == (Note.TOKEN, "operator:ana")
     assert json.loads(event.data)["created"] == token.id
-    kept = repr(ledger.tokens()) + repr(ledger.house_events())
+    listed = ledger.tokens(of_runs=ticket is not None)
+    assert [each.id for each in listed] == [token.id]
+    kept = repr(listed) + repr(ledger.house_events())
     assert secret not in kept
     assert hashlib.sha256(secret.encode()).hexdigest() not in kept
     for wrong in (secret[:-1], secret + "x", secret.swapcase(), "", "tg_operator_", "\udcff\0"):
@@ -138,7 +141,7 @@ def test_roles_and_runs_belong_together(ledger: Ledger) -> None:
             ledger.mint_token(role, "x", actor=OPERATOR, ticket=ticket)
     with pytest.raises(InvalidInput, match="system"):
         ledger.mint_token(Role.SYSTEM, "x", actor=OPERATOR)
-    assert ledger.tokens() == []
+    assert ledger.tokens() + ledger.tokens(of_runs=True) == []
 
 
 # -- who may do what ---------------------------------------------------------------------------
@@ -168,6 +171,13 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "deny": ({OPER, SYS}, lambda g, a, _: g.deny(T, actor=a, reason="x")),
     "unblock": ({OPER}, lambda g, a, _: g.unblock(T, actor=a, reason="x")),
     "retry": ({OPER}, lambda g, a, _: g.retry(T, actor=a, reason="x")),
+    "hold": ({LEAD_, OPER, SYS}, lambda g, a, _: g.hold(T, ["human"], actor=a)),
+    "announce": ({AGENT, LEAD_, OPER, SYS}, lambda g, a, _: g.announce(T, actor=a)),
+    "see_file": (
+        {SYS},
+        lambda g, a, _: g.see_file("cnd_x", host="x", size=1, changed_at=1, actor=a),
+    ),
+    "waive": ({OPER}, lambda g, a, _: g.waive(T, "x", actor=a, reason="x")),
     "cancel": ({LEAD_, OPER}, lambda g, a, _: g.cancel(T, actor=a)),
     "ask_stop": ({LEAD_, OPER}, lambda g, a, _: g.ask_stop(T, actor=a)),
     "recheck": ({OPER}, lambda g, a, _: g.recheck(T, holder="x", actor=a)),
@@ -183,7 +193,11 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "wake": ({SYS}, lambda g, a, _: g.wake(T, actor=a)),
     "call_off": ({LEAD_, OPER, SYS}, lambda g, a, _: g.call_off(T, "later", actor=a)),
     "reserve": ({OPER, SYS}, lambda g, a, _: g.reserve(T, "x", actor=a)),
+    "take_due": ({OPER, SYS}, lambda g, a, _: g.take_due("x", list, actor=a)),
     "release": ({OPER, SYS}, lambda g, a, _: g.release(T, "x", actor=a)),
+    "enlist": ({OPER, SYS}, lambda g, a, _: g.enlist("x", "x", actor=a)),
+    "dismiss": ({OPER, SYS}, lambda g, a, _: g.dismiss("x", actor=a)),
+    "release_silent": ({OPER, SYS}, lambda g, a, _: g.release_silent(actor=a)),
     "terminate_idle_agents": ({OPER}, lambda g, a, _: g.terminate_idle_agents(actor=a)),
     "deliver": ({AGENT, SYS}, lambda g, a, t: g.deliver(t, actor=a)),
     "converse": ({SYS}, lambda g, a, t: g.converse(t, session="x", actor=a)),
@@ -198,11 +212,48 @@ ROLES: dict[str, tuple[set[Role], Callable[[Ledger, Actor, Ticket], object]]] = 
     "ack": ({OPER}, lambda g, a, _: g.ack(T, actor=a)),
     "snooze": ({OPER}, lambda g, a, _: g.snooze(T, seconds=60, actor=a)),
     "resolve": ({OPER}, lambda g, a, _: g.resolve(T, outcome="x", actor=a)),
+    "post_again": ({OPER}, lambda g, a, _: g.post_again(T, actor=a)),
+    "drop_posts": ({OPER}, lambda g, a, _: g.drop_posts(T, actor=a)),
+    "raise_alerts": ({SYS}, lambda g, a, _: g.raise_alerts(Alerts(), actor=a)),
+    "keep_pin": ({OPER, SYS}, lambda g, a, _: g.keep_pin("\0", {}, actor=a)),
+    "keep_terms": ({OPER, SYS}, lambda g, a, _: g.keep_terms("\0", Breakers(), (), actor=a)),
+    "close_breaker": ({OPER}, lambda g, a, _: g.close_breaker(T, actor=a, reason="x")),
+    "hear_probes": ({SYS}, lambda g, a, _: g.hear_probes(actor=a)),
+    "say_spent": ({SYS}, lambda g, a, _: g.say_spent(actor=a)),
+    "doubt": ({OPER, SYS}, lambda g, a, t: g.doubt(t.run, "x", "y", actor=a)),
+    "mint_login": ({OPER, SYS}, lambda g, a, _: g.mint_login(Role.LEAD, "x", actor=a)),
+    "attach": ({AGENT, SYS}, lambda g, a, t: g.attach(t, "x", "0" * 64, 1, actor=a)),
+    "take_routines": ({OPER, SYS}, lambda g, a, _: g.take_routines("\0", (), actor=a)),
+    "tend_routine": ({SYS}, lambda g, a, _: g.tend_routine(T, actor=a)),
+    "realign_routines": ({SYS}, lambda g, a, _: g.realign_routines(actor=a)),
+    "run_routine": ({Role.LEAD, OPER, SYS}, lambda g, a, _: g.run_routine(T, actor=a)),
+    "pause_routine": ({OPER}, lambda g, a, _: g.pause_routine(T, actor=a)),
+    "resume_routine": ({OPER}, lambda g, a, _: g.resume_routine(T, actor=a)),
+    "alive": ({AGENT, SYS}, lambda g, a, t: g.alive(t, actor=a)),
+    "order_job": ({OPER, SYS}, lambda g, a, _: g.order_job(T, "slurm", actor=a)),
+    "place_job": ({OPER, SYS}, lambda g, a, _: g.place_job(T, "42", actor=a)),
+    "see_job": ({OPER, SYS}, lambda g, a, _: g.see_job(T, JobWord.GONE, actor=a)),
+    "take_job": ({OPER, SYS}, lambda g, a, _: g.take_job(T, T, "x", actor=a)),
+    "lose_job": ({OPER, SYS}, lambda g, a, _: g.lose_job(T, "x", pauses=(0,), actor=a)),
+    "close_job": ({OPER, SYS}, lambda g, a, _: g.close_job(T, "x", actor=a)),
 }
 
 
 NOTHING_TO_DO = (
-    *("claim_next", "reconcile", "expire_reviews", "reserve", "release", "terminate_idle_agents"),
+    *(
+        "claim_next",
+        "reconcile",
+        "expire_reviews",
+        "reserve",
+        "release",
+        "take_due",
+        "terminate_idle_agents",
+    ),
+    "drop_posts",
+    "realign_routines",
+    "raise_alerts",
+    *("drop_posts", "hear_probes", "say_spent"),
+    *("enlist", "dismiss", "release_silent"),
 )
 """Verbs that find for themselves what they are about; in an empty store there is nothing."""
 
@@ -257,7 +308,17 @@ def test_the_table_names_every_verb_of_the_ledger(ledger: Ledger) -> None:
         name for name in dir(ledger) if not name.startswith("_") and callable(getattr(ledger, name))
     }
     reads = {
-        *("find", "task", "dossier", "run", "page", "verdicts", "counts", "ended_since"),
+        *(
+            "find",
+            "task",
+            "dossier",
+            "run",
+            "page",
+            "verdicts",
+            "called_off",
+            "counts",
+            "ended_since",
+        ),
         *("events", "feed", "latest_events", "house_events", "agent", "agents", "messages"),
         *(
             "inbox",
@@ -269,11 +330,12 @@ def test_the_table_names_every_verb_of_the_ledger(ledger: Ledger) -> None:
             "audited",
             "answered",
             "authenticate",
+            "claim_request",
             "close",
             "mark",
         ),
     }
-    no_actor = {"lose", "adopt"}
+    no_actor = {"lose", "lose_all", "adopt"}
     unknown = writes - reads - no_actor - set(ROLES)
     assert {n for n in unknown if "actor" in _arguments(ledger, n)} == set()
 

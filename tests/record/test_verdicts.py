@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,8 +38,11 @@ from truegreen.errors import (
 from truegreen.facts import SYSTEM, Actor
 from truegreen.model import (
     CELLS,
+    DETAILS,
+    RESCUABLE,
     Cell,
     ExitDetail,
+    ExitReason,
     FindingOutcome,
     Level,
     Light,
@@ -53,6 +57,8 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger, Start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from truegreen.facts import Ticket
     from truegreen.record.rows import Event, Task
 
@@ -545,3 +551,30 @@ def test_a_verdict_is_worth_no_more_than_the_least_of_its_gates(ledger: Ledger) 
         ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED))
     low = msgspec.structs.replace(verdict(ledger, ticket, Outcome.PASSED), level=Level.A1)
     assert ledger.judge(ticket, low).status is TaskStatus.SUCCEEDED
+
+
+@pytest.mark.criterion("F39")
+@pytest.mark.parametrize(
+    "detail", sorted({*DETAILS[ExitReason.FATAL_ERROR]} - RESCUABLE - {D.RATE_LIMITED})
+)
+def test_nobody_but_a_person_calls_the_work_of_a_dead_agent_done(
+    ledger: Ledger, detail: ExitDetail
+) -> None:
+    ticket = under_check(ledger, detail, budget=Budget(attempts=1))
+    dead = ledger.task(ticket.task)
+    assert dead.status is S.FAILED
+    judge = Actor(Role.JUDGE, "triage", ticket.run, ticket.fence)
+    praise = finding(ledger, ticket, F.PASSED, kind="evaluator", score=1.0)
+    ledger.record(ticket, [praise], actor=judge)  # a recommendation, kept and shown
+    tries: list[Callable[[], object]] = [
+        lambda: ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED)),
+        *(
+            partial(ledger.review, ticket.task, accept=True, actor=who, reason="it looks done")
+            for who in (judge, LEAD, agent_of(ticket))
+        ),
+    ]
+    for attempt in tries:
+        with pytest.raises(Refused):
+            attempt()
+    after = ledger.task(ticket.task)
+    assert (after.status, after.verdict, after.cell) == (S.FAILED, dead.verdict, dead.cell)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.record.lives import (
+    LEAD,
     OPERATOR,
     S,
     agent_of,
@@ -25,6 +26,7 @@ from truegreen.errors import (
     Forbidden,
     Frozen,
     InvalidInput,
+    KeyReused,
     NotFound,
     NotRunning,
     Refused,
@@ -33,7 +35,9 @@ from truegreen.errors import (
 )
 from truegreen.facts import AgentKind, Child, WakeCause, WakeState
 from truegreen.model import AgentStatus, ExitDetail, Outcome, TaskStatus
+from truegreen.record.holds import Hold
 from truegreen.record.ledger import Ledger, Start
+from truegreen.record.ledger.dispatch import Due
 from truegreen.record.rows import Agent, Task, Wake
 
 K = AgentKind
@@ -308,6 +312,44 @@ def test_a_task_is_reserved_by_one(ledger: Ledger) -> None:
     assert not ledger.reserve("tsk_nowhere", "mine")
 
 
+@pytest.mark.criterion("K07", "H01")
+def test_of_many_who_take_what_is_due_each_gets_what_nobody_else_has(ledger: Ledger) -> None:
+    tasks = {opened(ledger).id for _ in range(12)}
+    with ThreadPoolExecutor(4) as pool:
+        took = list(pool.map(lambda n: ledger.take_due(f"holder-{n}", list), range(8)))
+    assert sorted(due.task for each in took for due in each) == sorted(tasks)
+    assert ledger.take_due("late", list) == []
+    assert {task for task, _ in ledger.reservations("holder-")} == tasks
+
+
+@pytest.mark.criterion("K07")
+def test_what_another_one_reserved_between_the_look_and_the_taking_is_not_taken(
+    ledger: Ledger,
+) -> None:
+    lost, free = opened(ledger, priority=1).id, opened(ledger).id
+    seen: list[Due] = []
+
+    def overtaken(found: list[Due]) -> list[Due]:
+        if not seen:
+            seen.extend(found)
+            assert ledger.reserve(lost, "quicker")
+        return seen
+
+    assert [due.task for due in ledger.take_due("mine", overtaken)] == [free]
+    assert ledger.reservations("quicker") == [(lost, "quicker")]
+
+
+@pytest.mark.criterion("K09")
+def test_only_what_is_chosen_of_what_is_due_is_taken_and_nothing_while_all_is_frozen(
+    ledger: Ledger,
+) -> None:
+    first, second = opened(ledger, priority=1).id, opened(ledger).id
+    assert [due.task for due in ledger.take_due("mine", lambda due: due[:1])] == [first]
+    assert [due.task for due in ledger.dispatchable()] == [second]
+    ledger.freeze(actor=OPERATOR, reason="night")
+    assert ledger.take_due("mine", list) == []
+
+
 def test_what_is_opened_or_woken_for_somebody_is_reserved_from_its_first_moment(
     ledger: Ledger,
 ) -> None:
@@ -476,4 +518,89 @@ def test_what_a_queued_task_waits_for_is_said_with_how_it_stands(ledger: Ledger)
     assert [need.is_lost for need in needs] == [True, False, True]
     assert ledger.needs([task, other, done]) == {task.key: needs}
     assert ledger.dossier(other.id).needs == []
-    assert ledger.held_back() == (0, None, 1)
+    assert ledger.held_back().counts == {Hold.DEPENDS_ON: 1}
+
+
+# -- the same wake-up again ----------------------------------------------------------------------
+
+
+@pytest.mark.criterion("C11")
+def test_the_same_wake_up_under_one_key_is_armed_once_whatever_has_become_of_it(
+    ledger: Ledger,
+) -> None:
+    agent, _ = worked(ledger)
+    first = armed(ledger, agent, key="k")
+    assert armed(ledger, agent, key="k") == ledger.armed("k") == first
+    fired(ledger, agent, first)
+    again = armed(ledger, agent, key="k")
+    assert (again.id, again.state) == (first.id, WakeState.FIRED)
+    ledger.terminate_agent(agent.id, actor=OPERATOR)
+    assert armed(ledger, agent, key="k").id == first.id
+    with pytest.raises(Terminated):
+        armed(ledger, agent, key="another")
+    assert [wake.id for wake in ledger.wakes(agent.id)] == [first.id]
+    assert ledger.armed("another") is None
+
+
+@pytest.mark.criterion("C11")
+def test_a_key_that_was_used_for_something_else_arms_nothing(ledger: Ledger) -> None:
+    agent, task = worked(ledger, S.FAILED)
+    other, _ = worked(ledger)
+    armed(ledger, agent, key="k")
+    for who, body, later in ((other, "go on", 0), (agent, "else", 0), (agent, "go on", 60)):
+        with pytest.raises(KeyReused):
+            armed(ledger, who, body, key="k", after_seconds=later)
+    ledger.retry(task.id, actor=OPERATOR, reason="again", key="r")
+    for verb in (lambda: armed(ledger, agent, key="r"), lambda: ledger.armed("r")):
+        with pytest.raises(KeyReused):
+            verb()
+    for key in ("", "x" * 201, "a\0b"):
+        with pytest.raises(InvalidInput):
+            armed(ledger, agent, key=key)
+    assert (len(ledger.wakes(agent.id)), ledger.wakes(other.id)) == (1, [])
+
+
+def test_many_who_arm_under_one_key_at_once_arm_one_wake_up(ledger: Ledger) -> None:
+    agent, _ = worked(ledger)
+    with ThreadPoolExecutor(8) as crowd:
+        found = {wake.id for wake in crowd.map(lambda _: armed(ledger, agent, key="k"), range(16))}
+    assert len(found) == len(ledger.wakes(agent.id)) == 1
+
+
+# -- a lead's own tree ---------------------------------------------------------------------------
+
+
+@pytest.mark.criterion("O01")
+def test_a_lead_writes_to_and_wakes_whom_it_has_at_work_and_nobody_else(ledger: Ledger) -> None:
+    foreign, _ = worked(ledger)
+    registered = ledger.register_agent("mine", "sha256:1", actor=LEAD)
+    child = ledger.register_agent("child", "sha256:1", actor=OPERATOR, parent=registered.id)
+    employed = ledger.register_agent("hired", "sha256:1", actor=OPERATOR)
+    started(ledger, ledger.open(contract(), actor=LEAD).id, agent_id=employed.id)
+    for verb in (
+        lambda agent: ledger.send(agent, "hi", actor=LEAD),
+        lambda agent: ledger.send(agent, "hi", actor=LEAD, wake=True),
+        lambda agent: ledger.arm(agent, "hi", actor=LEAD),
+    ):
+        for own in (registered, child, employed):
+            assert verb(own.id).agent_key == own.key
+        with pytest.raises(Forbidden, match="its own tree"):
+            verb(foreign.id)
+    assert (ledger.messages(foreign.id), ledger.wakes(foreign.id)) == ([], [])
+    assert ledger.agent(foreign.id) == foreign  # and it may read
+
+
+@pytest.mark.criterion("O01")
+def test_a_lead_learns_nothing_of_anothers_message_by_its_key(ledger: Ledger) -> None:
+    foreign, _ = worked(ledger)
+    ledger.send(foreign.id, "secret", actor=OPERATOR, key="k")
+    with pytest.raises(Forbidden):
+        ledger.send(foreign.id, "secret", actor=LEAD, key="k")
+
+
+def test_what_a_stream_tells_of_a_child_is_printable_and_ends_no_run(ledger: Ledger) -> None:
+    agent = ledger.register_agent("coder", "sha256:1", actor=OPERATOR)
+    ticket = started(ledger, agent_id=agent.id)
+    told = Child(K.SUBAGENT, "s-2", "tidy\x1b[2J \u202eup")
+    (child,) = ledger.converse(ticket, children=[told])
+    assert child.name == "tidy?[2J ?up"

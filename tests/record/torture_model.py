@@ -81,6 +81,7 @@ class ModelTask:
     fence: int = 0
     sealed: bool = False
     falsified: bool = False
+    rejected: bool = False  # by a person, with the tree that every run leaves
     attempts: int = 0
     deferrals: int = 0
     runs: list[ModelRun] = field(default_factory=list)
@@ -218,6 +219,8 @@ class ModelTask:
         if outcome == "passed":
             if not run.found or "failed" in run.found or run.found[-1] != "passed":
                 raise No("refused")
+            if self.rejected:
+                raise No("refused")
             self.move("accept")
             self.lease = 0
         elif outcome == "failed":
@@ -290,13 +293,19 @@ class ModelTask:
         status = self.status
         if status == "succeeded" and not accept:
             self.reopen()
+            self.refuse_tree()
             return
         self.move("accept")
         if accept:
             self.lease = 0
             return
         self.status = status
+        self.refuse_tree()
         self.reject()
+
+    def refuse_tree(self) -> None:
+        """No check makes it green again, where the run left one."""
+        self.rejected = self.rejected or self.runs[-1].exit not in TREELESS
 
     def cancel(self) -> None:
         if self.status == "canceled" and not self.sealed:

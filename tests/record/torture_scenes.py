@@ -46,7 +46,8 @@ class Scene(msgspec.Struct, frozen=True):
 
 def _manned(ledger: Ledger) -> Scene:
     agent = ledger.register_agent("smith", "sha256:1", actor=OPERATOR)
-    ticket = started(ledger, agent_id=agent.id)
+    # Each has its own definition: hundreds that end alike would hold one another back.
+    ticket = started(ledger, agent_id=agent.id, command=(agent.id,))
     return Scene("", ticket.task, agent.id, ticket, digest=ledger.task(ticket.task).contract_digest)
 
 

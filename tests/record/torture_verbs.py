@@ -338,7 +338,8 @@ def done(ledger: Ledger, trial: Trial) -> Any:
 
 def living(ledger: Ledger, number: int) -> Iterator[Task]:
     """One of several short lives: the task after each verb that answered."""
-    task = opened(ledger, title=f"life {number}")
+    # Each has its own definition: many that fail alike would hold one another back.
+    task = opened(ledger, title=f"life {number}", command=(f"life-{number}",))
     yield task
     ticket = ledger.start(task.id, EXPIRED)
     yield ledger.seen(ticket)

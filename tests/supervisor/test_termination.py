@@ -15,7 +15,7 @@ import pytest
 from tests.record.lives import BASE, OPERATOR, S, brought, contract, judged, opened
 from tests.record.lives import ended as exited
 from tests.stage import staged
-from truegreen.doors import hook, marks
+from truegreen.doors import event, marks
 from truegreen.errors import Terminated
 from truegreen.facts import AgentKind, Child, Ticket
 from truegreen.model import AgentStatus, Outcome
@@ -28,10 +28,12 @@ from truegreen.supervisor.kill_switch import terminate_all
 from truegreen.supervisor.roster import MOST_NAMES, Roll
 from truegreen.supervisor.second_look import look_again
 from truegreen.supervisor.termination import terminate
+from truegreen.work import shim, silencing
 from truegreen.work.agents import Live
 from truegreen.work.agents.sealing import KEPT_FACT, Kept, kept_facts
 from truegreen.work.tree import VARIABLE, Identity, me
 
+ROOT = Path(__file__).parents[2]
 FAR = "another-host/4026531836/6a1f/4711/99"
 SESSION = "11111111-1111-4111-8111-111111111111"
 
@@ -69,7 +71,7 @@ def written(process: Identity) -> dict[str, object]:
 # -- other machines --------------------------------------------------------------------------------
 
 
-@pytest.mark.criterion("G15")
+@pytest.mark.criterion("G15", "P08")
 def test_a_run_on_another_machine_is_named_and_not_called_dead(
     ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -95,6 +97,7 @@ def test_another_machine_that_says_that_all_is_gone_completes_it(
     assert [run.ended for run in answer.elsewhere] == [True]
 
 
+@pytest.mark.criterion("P08")
 @pytest.mark.parametrize("doubt", [{"unconfirmed": True}, {"survivors": [4711]}])
 def test_another_machine_that_is_not_sure_does_not_complete_it(
     ledger: Ledger, tmp_path: Path, doubt: dict[str, object]
@@ -144,6 +147,28 @@ def test_the_process_that_was_written_down_dies_also_in_a_second_call(
     assert sleeper.wait(5) == -9
 
 
+@pytest.mark.criterion("P08")
+def test_a_process_that_does_not_die_is_reported_as_alive_and_the_end_as_incomplete(
+    ledger: Ledger,
+    tmp_path: Path,
+    sleeper: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = Identity.of(sleeper.pid)
+    assert now
+    ticket = held_by(ledger, f"{host_name()}{now.boot}/1/1")
+    ledger.heartbeat(ticket, process=written(now))
+    for room in (shim, silencing):
+        monkeypatch.setattr(room, "send", lambda *_: None)
+    answer = ended(ledger, ticket, tmp_path)
+    assert (answer.killed, answer.survivors) == ((), (sleeper.pid,))
+    assert answer.complete is False
+    monkeypatch.undo()
+    answer = ended(ledger, ticket, tmp_path)
+    assert (answer.killed, answer.survivors, answer.complete) == ((sleeper.pid,), (), True)
+
+
+@pytest.mark.criterion("P08")
 def test_a_supervisor_that_has_started_nothing_yet_is_not_vouched_for(
     ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -161,10 +186,26 @@ def test_a_supervisor_that_died_before_it_started_anything_left_nothing(
     assert (answer.unconfirmed, answer.complete) == ((), True)
 
 
-def test_the_sender_itself_is_never_killed(ledger: Ledger, tmp_path: Path) -> None:
-    ticket = held_by(ledger, holder_name())
-    ledger.heartbeat(ticket, process=written(me()))
-    assert ended(ledger, ticket, tmp_path).killed == ()
+def test_the_sender_itself_is_never_killed(store_url: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SENDER, store_url, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, cwd=ROOT, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"()"), done.stderr
+
+
+SENDER = """
+import sys
+from pathlib import Path
+from tests.supervisor.test_termination import ended, held_by, written
+from truegreen.record.ledger import open_ledger
+from truegreen.supervisor.holder import holder_name
+from truegreen.work.tree import me
+ledger = open_ledger(sys.argv[1])
+ticket = held_by(ledger, holder_name())
+ledger.heartbeat(ticket, process=written(me()))
+print(ended(ledger, ticket, Path(sys.argv[2])).killed, end="")
+ledger.close()
+"""
+"""A process of its own: whatever else a sender has started goes along."""
 
 
 class TooLate(Watch):
@@ -203,7 +244,7 @@ def test_what_lives_inside_of_a_conversation_goes_along_and_is_marked(
     (child,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a1")])
     answer = ended(ledger, ticket, tmp_path)
     assert child.id in answer.agents
-    inside = hook.marked(b"a1", SESSION.encode())
+    inside = event.marked(b"a1", SESSION.encode())
     assert set(os.listdir(tmp_path / "fenced")) == {*answer.agents, SESSION, inside, ticket.run}
     (late,) = ledger.converse(ticket, children=[Child(AgentKind.SUBAGENT, "a2")])
     assert late.status is AgentStatus.TERMINATED

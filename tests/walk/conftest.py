@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.faces.conftest import SCRIPT, Answer, compiled, environ, tg
+from tests.faces.conftest import SCRIPT, Answer, environ, tg
+from tests.forking import Forge
 from truegreen.record.ledger import Ledger, open_ledger
 
-__all__ = ["compiled", "environ", "tg"]
+__all__ = ["environ", "tg"]
 
 
 class Outcome(NamedTuple):
@@ -52,9 +54,10 @@ class Walk:
     """A workspace with a store of its own."""
 
     def __init__(
-        self, folder: Path, environ: Callable[..., dict[str, str]], python: str = ""
+        self, folder: Path, environ: Callable[..., dict[str, str]], forge: Forge, python: str = ""
     ) -> None:
         self.folder = folder
+        self.forge = forge
         self.python = python
         self.bin = folder.parent / "bin"
         self.bin.mkdir()
@@ -66,16 +69,8 @@ class Walk:
         return self._environ(**{"PATH": path, **changes})
 
     def tg(self, *words: str | Path, timeout: float = 50, **changes: str) -> Answer:
-        """The installed command, in the workspace."""
-        done = subprocess.run(
-            [SCRIPT, *words],
-            capture_output=True,
-            check=False,
-            env=self.environ(**changes),
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout,
-        )
+        """The command, in the workspace."""
+        done = self.forge.run(words, self.environ(**changes), self.folder, timeout)
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "\nTraceback" not in f"\n{answer.err}", answer
         return answer
@@ -186,13 +181,16 @@ def slim_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def walk(
     tmp_path: Path,
     environ: Callable[..., dict[str, str]],
+    forge: Forge,
     slim_python: str,
     own_tools: None,
+    plain_store: Path,
 ) -> Walk:
-    """An empty workspace without git."""
+    """An empty workspace without git, and a store without a task."""
     folder = tmp_path / "work"
     folder.mkdir()
-    return Walk(folder, environ, slim_python)
+    shutil.copy(plain_store, os.environ["TRUEGREEN_STORE"].removeprefix("sqlite://"))
+    return Walk(folder, environ, forge, slim_python)
 
 
 @pytest.fixture

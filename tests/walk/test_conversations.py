@@ -155,6 +155,8 @@ def test_a_live_agent_is_given_its_messages_at_its_next_stop(walk: Walk) -> None
     (known,) = ledger.agents()
     until((walk.folder / "out.txt").exists)
     task = ledger.page().tasks[0]
+    until(lambda: ledger.dossier(task.id).runs[-1].seen_at)
+    task = ledger.task(task.id)
     message = ledger.send(known.id, "mind the gap", actor=OPERATOR)
     assert message.disposition == "delivered"
     assert ledger.task(task.id).revision == task.revision

@@ -55,6 +55,7 @@ def shown(walk: Walk, task: str) -> Outcome:
         ),
     ],
 )
+@pytest.mark.rotates(2)
 def test_each_exit_path_records_its_reason(
     walk: Walk, agent: str, status: int, run_status: str, exit_: tuple[str, str], by: str
 ) -> None:
@@ -62,6 +63,16 @@ def test_each_exit_path_records_its_reason(
     assert (got.axes[0], got.exit, got.latest["ended_by"]) == (run_status, exit_, by)
     assert got.task["refusals"] == []
     assert got.status == status, got.task["verdict"]
+
+
+@pytest.mark.parametrize("gates", [(), ("--gate", "true")], ids=["no gate", "a gate that passes"])
+def test_an_agent_that_says_blocked_and_shows_no_work_is_blocked(
+    walk: Walk, gates: tuple[str, ...]
+) -> None:
+    got = walk.run(*gates, *shell(own("blocked", "--reason", "no registry")))
+    assert (got.status, got.axes, got.cell) == (3, ("exited", "blocked"), "blocked")
+    assert got.exit == ("blocked", "input_needed")
+    assert walk.tg("unblock", got.task["id"], "--json").json()["task_status"] == "queued"
 
 
 @pytest.mark.criterion("B04", "I09")
@@ -126,6 +137,7 @@ def test_stop_ends_a_run_gracefully_and_names_who_asked(walk: Walk) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.rotates(1)
 def test_an_interrupted_command_stops_its_agent_and_says_130(walk: Walk, number: int) -> None:
     marker = walk.folder / "beat"
     agent = f"while :; do date >> {marker}; sleep 0.05; done"
@@ -246,6 +258,7 @@ def test_an_agent_that_deletes_its_own_folder_left_nothing(walk: Walk) -> None:
     ids=["missing", "hanging"],
 )
 @pytest.mark.criterion("E14")
+@pytest.mark.rotates(1)
 def test_a_gate_that_can_not_answer_is_nobodys_pass_and_not_the_agents_fault(
     walk: Walk, gate: str, word: str
 ) -> None:
@@ -275,7 +288,7 @@ def test_zero_tests_are_no_pass_and_counts_are_kept(walk: Walk) -> None:
 def test_what_counts_is_the_tree_that_the_agent_left_last(walk: Walk) -> None:
     late = "touch ok; (sleep 0.1; rm -f ok) & wait"
     got = walk.run("--gate", "test -f ok", *ONCE, *shell(late))
-    assert (got.status, got.cell) == (1, "silent_failure")
+    assert (got.status, got.cell) == (1, "silent_failure"), got.task["verdict"]
 
 
 @pytest.mark.criterion("N03", "J21")

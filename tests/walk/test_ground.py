@@ -47,6 +47,7 @@ def commit(walk: Walk) -> None:
 
 @pytest.mark.criterion("E05", "E07")
 @pytest.mark.parametrize("trick", ["[ -e .git ] || git init -q .", "mv ../.git ../../.git; true"])
+@pytest.mark.rotates(1)
 def test_a_second_attempt_stands_on_the_first_ones_ground(walk: Walk, trick: str) -> None:
     project(walk.folder / "pkg")
     commit(walk)
@@ -224,6 +225,14 @@ def test_a_task_waits_for_what_it_depends_on(walk: Walk) -> None:
     assert walk.tg("attempt", second).status == 2
     assert walk.tg("attempt", first).status == 0
     assert walk.tg("attempt", second).status == 0
+
+
+@pytest.mark.parametrize("words", [("add",), ("run", "--no-wait")])
+def test_what_was_just_ordered_has_every_key_of_a_task(walk: Walk, words: tuple[str, ...]) -> None:
+    made = walk.tg(*words, "--json", "--gate", "true", "--", "true").json()
+    assert walk.tg("wait", made["id"], "--timeout", "0" if words == ("add",) else "30").status >= 0
+    assert made.keys() == walk.tg("show", made["id"], "--json").json().keys()
+    assert {"claim", "runs", "agents", "next", "budget", "verdict"} <= made.keys()
 
 
 def test_an_unknown_word_for_what_is_in_the_way_is_still_a_block(walk: Walk) -> None:

@@ -50,7 +50,7 @@ class Keeper:
         (walk.folder / "add.py").write_text(HARD_CODED)
 
     def settings(self, data: str = "cases.json", more: str = "") -> None:
-        command = json.dumps([sys.executable, "-I", "add.py"])
+        command = json.dumps([f"{self.walk.python}/python", "-I", "add.py"])
         gate = f'kind = "held_out"\ncommand = {command}\ndata = {json.dumps(data)}\n'
         self.file.write_text(f"[gates.held]\n{gate}{more}")
 

@@ -92,6 +92,26 @@ def test_hooks_can_be_left_out(walk: Walk) -> None:
     assert "hooks" not in got.latest["facts"]
 
 
+@pytest.mark.parametrize(
+    ("agent", "why"),
+    [
+        ('adapter = "codex"\ncommand = ["codex", "exec", "{goal}"]', "codex calls no address"),
+        (
+            'network = false\ncommand = ["claude", "-p", "{goal}"]',
+            "a jail without a network has no way",
+        ),
+    ],
+)
+def test_who_can_t_post_is_said_so(walk: Walk, agent: str, why: str) -> None:
+    terms = walk.folder.parent / "truegreen.toml"
+    terms.write_text(f'[agents.x]\nhooks = "http"\n{agent}\n')
+    for program in ("claude", "codex"):
+        walk.client(program, *LINES)
+    words = ("--config", str(terms), "--agent", "x", "--goal", "do it", "--max-attempts", "1")
+    answer = walk.tg("run", *words)
+    assert f"its hooks are commands, not posted: {why}" in answer.err
+
+
 def test_a_command_that_is_no_client_gets_nothing(walk: Walk) -> None:
     got = walk.run("--max-attempts", "1", *shell("env | grep -c SETTINGS; true"))
     assert "hooks" not in got.latest["facts"]

@@ -44,15 +44,16 @@ def sizes(markers: list[Path]) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60 + 5 * KILLS)
 @pytest.mark.criterion("H08", "M03", "M05", "G25", "H11")
 @pytest.mark.parametrize("isolation", ["jail", "reaper"])
+@pytest.mark.rotates(1)
 def test_a_killed_supervisor_leaves_no_acting_agent_and_nothing_green(
     walk: Walk, isolation: str
 ) -> None:
     chance = random.Random(f"{isolation}-{KILLS}")  # noqa: S311 - a load, no secret
     markers: list[Path] = []
-    for number in range(KILLS // 2 // AT_ONCE):
+    for number in range(KILLS // AT_ONCE):
         markers += _salvo(walk, number * AT_ONCE, chance, isolation)
     time.sleep(1)
     before = sizes(markers)

@@ -25,7 +25,7 @@ from tests.walk.conftest import (
     until,
 )
 from truegreen.model import Mode, Move, TaskStatus
-from truegreen.record.ledger.approvals import Question
+from truegreen.record.ledger.answers import Question
 
 S = TaskStatus
 ASK = own("checkpoint", "deploy")
@@ -228,6 +228,7 @@ BARE = "setsid env -i PATH=$PATH HOME=$HOME"
 @pytest.mark.criterion("D06", "D09", "D07", "O01")
 @pytest.mark.parametrize("stripped", [False, True], ids=["plain", "stripped"])
 @pytest.mark.parametrize("isolation", ["jail", "reaper", "none"])
+@pytest.mark.rotates(1)
 def test_an_agent_does_not_approve_itself(walk: Walk, isolation: str, stripped: bool) -> None:
     tried = walk.folder / "tried"
     before = BARE if stripped else ""
@@ -331,9 +332,30 @@ def test_a_person_fails_it_while_its_checks_are_under_way(walk: Walk) -> None:
 
 @pytest.mark.criterion("E19")
 def test_green_work_that_a_person_overturns_is_never_called_true_again(walk: Walk) -> None:
-    got = walk.run("--gate", "test -f out.txt", *shell("touch out.txt"))
+    got = walk.run("--gate", "test -f out.txt", *shell("date +%s%N > out.txt"))
     task = got.task["id"]
     walk.tg("review", task, "--reject", "--reason", "it broke production")
     answer = walk.tg("attempt", task, "--json")
     assert (answer.status, answer.json()["task_status"]) == (0, "succeeded")
     assert answer.json()["badges"] == ["falsified"]
+
+
+# --- a no about work that checks had passed
+
+
+@pytest.mark.criterion("F28")
+def test_the_same_gate_on_the_same_tree_does_not_undo_a_persons_no(walk: Walk) -> None:
+    task = walk.run("--gate", "true", *shell("echo 3 > c")).task["id"]
+    assert status(walk) is S.SUCCEEDED
+    assert walk.tg("review", task, "--reject", "--reason", "it was wrong").status == 0
+    walk.tg("attempt", task)
+    told = walk.tg("show", task, "--json").json()
+    first, second = (run["verdict"] for run in told["runs"])
+    assert first["digest"] == second["digest"]
+    assert (told["task_status"], second["outcome"]) == ("needs_review", "inconclusive")
+    assert "rejected this very tree: it was wrong (1 gate passed: true)" in second["reason"]
+    assert [found["outcome"] for found in second["findings"]] == ["passed"], "the gate's own word"
+    walk.tg("verify", task)
+    assert status(walk) is S.NEEDS_REVIEW
+    assert walk.tg("review", task, "--accept", "--reason", "it was right").status == 0
+    assert status(walk) is S.SUCCEEDED

@@ -122,7 +122,7 @@ def test_a_pass_without_evidence_is_no_pass(walk: Walk) -> None:
     ],
     ids=["words", "done", "word", "none", "cut", "link"],
 )
-@pytest.mark.rotates(2)
+@pytest.mark.rotates(1)
 def test_a_finished_review_without_a_structured_verdict_decides_nothing(
     walk: Walk, body: str
 ) -> None:
@@ -138,6 +138,7 @@ def test_a_finished_review_without_a_structured_verdict_decides_nothing(
 
 @pytest.mark.criterion("J12")
 @pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "sys.exit(4)"])
+@pytest.mark.rotates(1)
 def test_a_dead_reviewer_leaves_the_work_waiting_and_flagged(walk: Walk, ending: str) -> None:
     got = carried(walk, ending)
     assert (got.status, got.task["task_status"]) == (3, "pending_qa")
@@ -245,6 +246,7 @@ give(verdict="pass", reason="ok", evidence=proof)
     ],
     ids=["contradicted", "company"],
 )
+@pytest.mark.rotates(1)
 def test_a_verdict_that_somebody_else_may_have_written_is_none(
     walk: Walk, body: str, why: str
 ) -> None:

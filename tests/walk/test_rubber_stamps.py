@@ -59,11 +59,13 @@ def test_a_hundred_approved_and_ninety_seven_never_checked(walk: Walk) -> None:
     assert headline["on_a_persons_word"] == {"count": 97, "of": 100, "share": 0.97}
     page = walk.folder.parent / "audit.html"
     text = walk.tg("audit", "--html", page).out
-    assert "✗ 97 % of the finished work has no independent verification  (97 of 100 tasks)" in text
+    assert (
+        "✗ 97 % of all work that ended has no independent verification  (97 of 100 tasks)" in text
+    )
     assert re.search(r"approved +100 % +100 of 100", text)
     assert re.search(r"verified +3 % +3 of 100", text)
     written = Path(page).read_text()
-    assert '<span class="red">97 %</span> of the finished work' in written
+    assert '<span class="red">97 %</span> of all work that ended' in written
     people = audit(walk)["people"]
     assert sum(person["answers"] for person in people) == 97
     assert all(person["hasty"] == person["answers"] for person in people[1:])

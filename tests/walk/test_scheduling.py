@@ -61,9 +61,44 @@ def test_it_says_what_starts_and_how_it_ended_on_both_axes(walk: Walk) -> None:
     assert lines[-2].startswith(f"{first}  run   ● exited  done · completed")
     assert lines[-1].startswith(f"{first}  task  ● succeeded  A2")
     second = walk.tg("scheduler", "--once", "--json").json()
-    assert second["held_back"] == {"not_before": 0, "depends_on": 0}
+    assert second["held_back"] == {"counts": {}, "tasks": []}
     assert second["counts"] == {"succeeded": 1}
     assert [task["id"] for task in second["tasks"]] == [other]
+
+
+def noted(walk: Walk, command: str) -> None:
+    text = f'[[notify]]\nname = "ops"\ncommand = ["sh", "-c", "{command}"]\n'
+    (walk.folder / "truegreen.toml").write_text(text)
+
+
+@pytest.mark.criterion("L12")
+def test_one_look_sends_the_news_of_its_own_night_also_the_first_time(walk: Walk) -> None:
+    news = walk.folder.parent / "news.txt"
+    noted(walk, f"cat >> {news}; echo >> {news}")
+    task = added(walk, "true", "--max-attempts", "1")
+    done = walk.tg("scheduler", "--once", "--json")
+    assert done.status == 0
+    assert done.json()["outlets"] == [{"name": "ops", "sent": 1, "failed": 0, "given_up": 0}]
+    (line,) = news.read_text().splitlines()
+    assert (json.loads(line)["subject"], json.loads(line)["cell"]) == (task, "silent_failure")
+
+
+def test_news_that_does_not_get_through_is_said_at_the_end_of_one_look(walk: Walk) -> None:
+    noted(walk, "exit 3")
+    added(walk, "true", "--max-attempts", "1")
+    done = walk.tg("scheduler", "--once")
+    assert (done.status, done.out) == (0, "carried out 1: 1 failed\n")
+    words = "! outlet ops: 0 sent, 1 did not get through; see truegreen outlets"
+    assert done.err.count(words) == 1
+
+
+def test_a_scheduler_sends_news_while_it_looks_for_work(walk: Walk) -> None:
+    news = walk.folder.parent / "news.txt"
+    noted(walk, f"cat > {news}")
+    with scheduler(walk):
+        task = added(walk, "true", "--max-attempts", "1")
+        until(lambda: news.exists() and news.read_text().endswith("}"))
+    assert json.loads(news.read_text())["subject"] == task
 
 
 @pytest.mark.criterion("K07")
@@ -115,6 +150,18 @@ def test_the_next_scheduler_goes_on_where_a_killed_one_left_off(walk: Walk) -> N
     assert (walk.folder / "out.txt").read_text() == "x\ny\n"
 
 
+def test_nobody_is_said_to_be_about_to_carry_out_what_a_killed_scheduler_had(walk: Walk) -> None:
+    with scheduler(walk) as process:
+        task = added(walk, "echo x > out.txt; sleep 60")
+        until((walk.folder / "out.txt").exists)
+        process.kill()
+        process.communicate()
+    (line,) = [each for each in walk.tg("list").out.splitlines() if each.startswith(task)]
+    assert "somebody is about to carry it out" not in line
+    assert "its lease ran out and its process is gone" in line
+    assert walk.ledger().reservations("") == []
+
+
 def test_nobody_inside_of_a_run_starts_a_scheduler(walk: Walk) -> None:
     got = walk.run("--gate", "test -s out.txt", *shell(f"{SCRIPT} scheduler --once 2> out.txt"))
     assert "an agent can declare and ask" in (walk.folder / "out.txt").read_text()
@@ -123,10 +170,19 @@ def test_nobody_inside_of_a_run_starts_a_scheduler(walk: Walk) -> None:
 
 def test_it_says_how_many_could_not_start(walk: Walk, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = walk.ledger()
-    opened(ledger, depends_on=(brought(ledger, TaskStatus.FAILED)[0].id,))
+    failed = brought(ledger, TaskStatus.FAILED)[0]
+    waiting = opened(ledger, depends_on=(failed.id,))
     told = Told(ledger, quiet=False)
-    assert told.left() == {"held_back": {"not_before": 0, "depends_on": 1}, "frozen": False}
-    assert "1 wait for tasks that have not succeeded" in capsys.readouterr().err
+    held = {
+        "task": waiting.id,
+        "hold": "depends_on",
+        "reason": f"it waits for {failed.id} (failed)",
+        "next": [f"truegreen waive {waiting.id} --needs {failed.id} --reason …"],
+    }
+    expected = {"counts": {"depends_on": 1}, "tasks": [held]}
+    assert told.left() == {"held_back": expected, "frozen": False}
+    words = f"1 held back (depends_on): {waiting.id}  it waits for {failed.id} (failed)"
+    assert words in capsys.readouterr().err
 
 
 def test_lines_that_nobody_reads_stop_no_work(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,3 +218,18 @@ def test_a_frozen_store_is_refused_before_anything_is_made(
         assert (error["code"], error["allowed"]) == ("frozen", ["thaw"])
         assert "truegreen thaw --reason" in error["message"]
     assert (ledger.page().tasks, ledger.agents()) == (before, agents)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_machine_carries_out_no_more_than_it_was_said_to(walk: Walk, most: int) -> None:
+    alone = "mkdir here || touch together; sleep 1.5; rmdir here; echo x >> out.txt"
+    for _ in range(2):
+        added(walk, alone)
+    done = walk.tg("scheduler", "--once", "--seats", "2", "--most-here", str(most), "--json")
+    assert done.json()["counts"] == {"succeeded": 2}
+    assert (walk.folder / "together").exists() is (most > 1)
+
+
+def test_what_bounds_a_machine_bounds_no_engine(walk: Walk) -> None:
+    refused = walk.tg("scheduler", "--once", "--most-here", "1", "--executor", "slurm", "--json")
+    assert "[engine] most" in str(refused.error("invalid_input")["message"])

@@ -81,7 +81,7 @@ def act(walk: Walk) -> str:
 @pytest.mark.criterion("G24")
 def test_a_commit_and_a_push_of_a_zombie_are_a_critical_item(zombie: tuple[Walk, str]):
     walk, task = zombie
-    assert walk.tg("inbox", "--json").json() == {"inbox": []}
+    assert walk.tg("inbox", "--json").json()["inbox"] == []
 
     commit = act(walk)
 

@@ -92,6 +92,7 @@ CAPS = {
 
 @pytest.mark.criterion("A05", "A14", "E10")
 @pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.rotates(2)
 def test_a_cap_is_a_third_state_and_the_host_runs_the_gate(walk: Walk, cap: str) -> None:
     option, detail = CAPS[cap]
     turns = [said(f"turn {n}", n) for n in range(1, 6)]
@@ -152,6 +153,7 @@ MODES: dict[str, tuple[list[dict[str, Any]], int, tuple[str, str]]] = {
 
 @pytest.mark.criterion("A11", "A12", "A13", "P04")
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.rotates(1)
 def test_a_hindered_agent_that_says_success_is_blocked(walk: Walk, mode: str) -> None:
     lines, code, expected = MODES[mode]
     got = walk.run("--gate", "test -f triage.md", *walk.claude(*lines, code=code))
@@ -217,6 +219,7 @@ BAD_CLAIMS = {
 
 @pytest.mark.criterion("A08", "A09")
 @pytest.mark.parametrize("case", BAD_CLAIMS)
+@pytest.mark.rotates(1)
 def test_a_worthless_artifact_is_never_a_success(walk: Walk, case: str) -> None:
     got = status_file(walk, BAD_CLAIMS[case], "--gate", "true")
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
@@ -288,3 +291,24 @@ def test_a_branch_with_the_right_prefix_is_an_artifact(git_walk: Walk) -> None:
         "--gate", "branch", *ONCE, *shell(f"git checkout -qb agent/fix && echo y > y && {work}")
     )
     assert right.status == 0, right.task["verdict"]
+
+
+@pytest.mark.criterion("A23")
+def test_an_agent_whose_own_agents_failed_in_part_is_degraded_whatever_the_verdict(
+    walk: Walk,
+) -> None:
+    lines = []
+    for name, word in {"a": "completed", "b": "failed", "c": "stopped"}.items():
+        event = {"type": "system", "task_id": name}
+        lines += [
+            {**event, "subtype": "task_started", "task_type": "local_agent", "description": name},
+            {**event, "subtype": "task_notification", "status": word},
+        ]
+    got = walk.run("--gate", "true", *walk.claude(init(), *lines, said("ok"), result("all done")))
+    census = {"ok": 1, "failed": 1, "unknown": 0, "skipped": 1}
+    assert (got.status, got.task["layers"]["children"]) == (0, {"state": "degraded", **census})
+    shown = walk.tg("show", got.task["id"]).out
+    assert "children degraded" in " ".join(shown.split())
+    assert "children  1 ok, 1 failed, 1 skipped" in shown
+    alone = walk.run("--gate", "true", *walk.claude(init(), said("ok"), result("all done")))
+    assert "children" not in alone.task["layers"]

@@ -214,6 +214,7 @@ def test_a_disk_that_is_full_at_the_end_shows_however_the_tree_ended(
     tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
 ):
     """Who fills it in no time ends by itself, and blames the work."""
+    monkeypatch.setattr(watch, "ROOM_SECONDS", 60.0)  # a slow start is not to be caught meanwhile
     monkeypatch.setattr(watch, "free_bytes", lambda _: 10)
     ended = filling(tmp_path, "exit 0", isolation, spare_bytes=11)
     assert (ended.code, ended.stopped, ended.disk_full) == (0, "", True)

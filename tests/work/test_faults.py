@@ -32,8 +32,19 @@ def clean(ended: Ended) -> bool:
     return ended.code == 0 and not any(faults)
 
 
-BYSTANDERS = {entry.pid for entry in beneath({os.getpid()}, table())}
+BYSTANDERS: set[int] = set()
 """What the tests themselves have running."""
+
+
+def mind_the_bystanders() -> None:
+    """Whoever is here already is nobody's to strike: a browser, a server, what others keep."""
+    BYSTANDERS.clear()
+    BYSTANDERS.update(entry.pid for entry in beneath({os.getpid()}, table()))
+
+
+@pytest.fixture(autouse=True)
+def _bystanders() -> None:
+    mind_the_bystanders()
 
 
 def tree() -> list[Entry]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.work.running import launch
+from truegreen.work.agents.command import CommandReader
+from truegreen.work.lines import Lines, by_line
 from truegreen.work.process import LINE_BYTES, Output, run
-from truegreen.work.pump import ENDS, Lines, Pump
+from truegreen.work.pump import ENDS, Pump
 from truegreen.work.redact import Redactor
+from truegreen.work.sink import BUSY_BYTES, WAITING, Carrier, Sink
 
 
 def pumped(path: str, pieces: list[bytes], cap: int = 1 << 30) -> tuple[Output, list[bytes]]:
     lines: list[bytes] = []
-    pump = Pump(path, cap, Redactor(), lines.append)
+    pump = Pump(path, cap, Redactor(), by_line(lines.append))
     for piece in pieces:
         pump.take(piece)
     return pump.finish(), lines
@@ -33,6 +38,91 @@ def test_lines_are_those_of_the_whole_text(pieces: list[bytes]):
     assert lines == (whole if whole[-1] else whole[:-1])
     assert (output.size, output.head, output.tail) == (len(text), text, text)
     assert output.sha256 == hashlib.sha256(text).hexdigest()
+
+
+@given(
+    pieces=st.lists(st.binary(max_size=50) | st.sampled_from([b"\n", b"x" * 300, b" \n"])),
+)
+def test_a_chunk_is_given_on_in_two_pieces_at_most_however_many_lines_it_has(pieces: list[bytes]):
+    blocks: list[bytes] = []
+    lines = Lines(blocks.append)
+    reader = CommandReader()
+    for piece in pieces:
+        before = len(blocks)
+        lines.take(piece)
+        assert len(blocks) - before <= 2
+    lines.finish()
+    text = b"".join(pieces)
+    assert b"\n".join(blocks) == text.removesuffix(b"\n") or (text == b"\n" and blocks == [b""])
+    for block in blocks:
+        reader.feed(block)
+    spoken = [line for line in text.split(b"\n") if line.strip()]
+    one_by_one = CommandReader()
+    one_by_one.feed(spoken[-1] if spoken else b"")
+    assert reader.live.last_message == one_by_one.live.last_message
+
+
+@pytest.mark.parametrize("size", [BUSY_BYTES - 1, BUSY_BYTES, 3 * BUSY_BYTES])
+def test_a_long_stream_is_stored_and_hashed_as_a_short_one_is(tmp_path: Path, size: int):
+    text = os.urandom(size)
+    before = threading.active_count()
+    output, _ = pumped(
+        str(tmp_path / "log"), [text[n : n + 100_000] for n in range(0, size, 100_000)], size - 7
+    )
+    assert (tmp_path / "log").read_bytes() == text[: size - 7]
+    assert (output.size, output.stored, output.truncated) == (size, size - 7, True)
+    assert output.sha256 == hashlib.sha256(text).hexdigest()
+    assert threading.active_count() == before
+
+
+def test_no_more_waits_for_the_disk_than_a_few_pieces(tmp_path: Path):
+    sink = Sink(str(tmp_path / "log"), 1 << 30)
+    gate, given_on, carry = threading.Semaphore(0), [0], sink.take
+
+    def slow(data: bytes) -> None:
+        gate.acquire()
+        carry(data)
+
+    def give() -> None:
+        for count in range(1, 21):
+            carrier.give(b"x")
+            given_on.append(count)
+
+    sink.take = slow  # type: ignore[method-assign]
+    carrier = Carrier(sink)
+    giver = threading.Thread(target=give, daemon=True)
+    giver.start()
+    giver.join(0.3)
+    assert given_on[-1] == WAITING
+    gate.release(20)
+    giver.join()
+    carrier.stop()
+    sink.close()
+    assert sink.stored == 20
+
+
+def test_a_full_disk_shows_while_a_thread_writes():
+    sink = Sink("/dev/full", 1 << 30, append=True)
+    for _ in range(3):
+        sink.put(b"x" * BUSY_BYTES)
+    sink.close()
+    assert sink.trouble is not None
+    assert sink.trouble.errno == errno.ENOSPC
+    assert sink.digest() == hashlib.sha256(b"x" * 3 * BUSY_BYTES).hexdigest()
+
+
+def test_what_goes_wrong_in_the_thread_goes_wrong_for_whoever_finishes():
+    sink = Sink("", 0)
+    sink.put(b"x" * BUSY_BYTES)
+
+    def fail(data: bytes) -> None:
+        raise MemoryError(len(data))
+
+    sink.take = fail  # type: ignore[method-assign]
+    for _ in range(2 * WAITING):
+        sink.put(b"x")
+    with pytest.raises(MemoryError):
+        sink.close()
 
 
 @pytest.mark.parametrize("cap", [0, 1, 9, 10, 11])

@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.work import shapes
 from tests.work.running import alive_with, launch, need_jail, until
 from truegreen.contract import Isolation
-from truegreen.work import silencing
+from truegreen.work import shim, silencing
 from truegreen.work.process import Ended, Identity, run
 from truegreen.work.silencing import Quarry, living, silence_runs
 from truegreen.work.tree import VARIABLE
@@ -125,6 +126,7 @@ def test_without_isolation_a_child_without_a_mark_is_known_by_its_parent(
     over()
 
 
+@pytest.mark.criterion("P08")
 def test_who_was_seen_is_dead_before_it_is_called_so(
     start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,23 @@ def test_who_was_seen_is_dead_before_it_is_called_so(
     silence = silence_runs([quarry])
     assert sorted(each.name for each in silence.killed) == ["sh", "sleep"]
     assert alive_with(seconds) == []
+    over()
+
+
+@pytest.mark.criterion("P08")
+def test_who_does_not_die_is_named_as_living_and_never_as_killed(
+    start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a process that hangs in the kernel: signals reach it, and it stays."""
+    quarry, over = start("sh", "-c", "sleep 60 & sleep 0.1; wait", isolation=Isolation.NONE)
+    until(lambda: names_of(quarry) == ["sh", "sleep"])
+    for room in (shim, silencing):
+        monkeypatch.setattr(room, "send", lambda *_: None)
+    silence = silence_runs([quarry])
+    monkeypatch.undo()
+    assert sorted(each.name for each in silence.survivors) == ["sh", "sleep"]
+    assert silence.killed == ()
+    assert sorted(each.name for each in silence_runs([quarry]).killed) == ["sh", "sleep"]
     over()
 
 
@@ -167,7 +186,7 @@ def test_a_reused_pid_is_somebody_else(start: Callable[..., Started]) -> None:
         assert now
         for stranger in (now._replace(start=now.start - 1), now._replace(boot="another")):
             for level in Isolation:
-                assert silence_runs([Quarry("run_x", level, stranger)]).killed == ()
+                assert silence_runs([Quarry(f"run_{uuid4().hex}", level, stranger)]).killed == ()
         assert process.poll() is None
     finally:
         process.kill()

@@ -29,6 +29,7 @@ class Answer(NamedTuple):
     headers: dict[str, str] = {}  # noqa: RUF012 - never changed
     kind: str = "application/json"
     before: Callable[[], object] = bool  # happens before the first byte
+    together: bool = False  # all pieces in one write
 
 
 class Provider:
@@ -105,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        if answer.together:
+            pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in answer.pieces()]
+            self.wfile.write(b"".join([*pieces, b"0\r\n\r\n"]))
+            return
         for piece in answer.pieces():
             if not piece:  # it breaks off
                 self.close_connection = True

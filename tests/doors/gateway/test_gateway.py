@@ -31,8 +31,9 @@ from tests.doors.test_run_door import reachable
 from tests.postgres_server import PostgresServer
 from tests.record.lives import OPERATOR, ended, started
 from truegreen.contract import Caps, ModelPrice
+from truegreen.doors import loopback, wire
 from truegreen.doors.gateway import server as serving
-from truegreen.doors.gateway import wire
+from truegreen.doors.gateway.forwarding import Exchange
 from truegreen.facts import SYSTEM
 from truegreen.model import Role
 from truegreen.record.ledger import Ledger, open_ledger
@@ -151,6 +152,33 @@ def test_nothing_of_a_stream_is_held_back(local: Thinker):
         go_on.set()  # only now does the provider say more
         assert b"".join(parts) == b"".join(map(event, MESSAGE_EVENTS[1:]))
     assert local.tokens == 3251
+
+
+@pytest.mark.criterion("I11")
+def test_events_that_come_together_go_on_in_one_write(
+    local: Thinker, monkeypatch: pytest.MonkeyPatch
+):
+    first, *rest = map(event, MESSAGE_EVENTS)
+    pieces = [first, *[event({"type": "ping"})] * 200, *rest]
+    answer = Answer(pieces=lambda: iter(pieces), kind="text/event-stream", together=True)
+    local.provider.answer = answer
+    writes: list[bytes] = []
+    says = Exchange._says
+
+    def counted(exchange: Exchange, data: bytes) -> bool:
+        writes.append(data)
+        return says(exchange, data)
+
+    monkeypatch.setattr(Exchange, "_says", counted)
+    assert local.ask().content == b"".join(pieces)
+    assert len(writes) <= 4  # its head, and as many as there were reads
+    assert local.tokens == 3251
+
+
+def test_a_client_that_says_nothing_is_hung_up_on(local: Thinker, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loopback, "_IDLE_SECONDS", 1.0)
+    with socket.create_connection(("127.0.0.1", local.gateway.port), 10) as line:
+        assert line.recv(100) == b""
 
 
 def test_a_packed_answer_is_passed_on_as_it_is_and_counted(local: Thinker):
@@ -559,7 +587,7 @@ def test_an_api_without_a_real_key_is_refused(sqlite_url: str, provider: Provide
 
 
 def test_only_this_machine_can_reach_it(local: Thinker):
-    assert local.gateway._listener.getsockname()[0] == "127.0.0.1"
+    assert local.gateway._loopback._listener.getsockname()[0] == "127.0.0.1"
 
 
 def test_a_closed_gateway_answers_nobody_and_leaves_no_thread(sqlite_url: str, provider: Provider):

@@ -79,7 +79,7 @@ def test_the_report_says_what_matters_first(tg: Run, week: dict[str, str]):
     lines = answer.out.splitlines()
     assert lines[0].startswith("Audit of the last 7d, since ")
     assert lines[1] == (
-        "◆ 25 % of the finished work has no independent verification  (1 of 4 tasks)"
+        "✗ 50 % of all work that ended has no independent verification  (2 of 4 tasks)"
     )
     assert re.fullmatch(r" *○ approved +75 % +3 of 4 that agents said were done", lines[2])
     assert re.fullmatch(r" *✗ verified +50 % +2 of 4, because checks passed", lines[3])
@@ -119,7 +119,7 @@ def test_json_has_the_same_figures(tg: Run, week: dict[str, str]):
     answer = tg("audit", "--json")
     document = answer.json()
     headline = document["headline"]
-    assert headline["unverified"] == {"count": 1, "of": 4, "share": 0.25}
+    assert headline["unverified"] == {"count": 2, "of": 4, "share": 0.5}
     assert headline["approval_rate"] == {"count": 3, "of": 4, "share": 0.75}
     assert headline["verification_rate"] == {"count": 2, "of": 4, "share": 0.5}
     assert headline["false_done"] == {"count": 1, "of": 3, "share": 0.3333}

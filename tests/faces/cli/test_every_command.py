@@ -16,8 +16,10 @@ RIGHT: dict[str, list[str]] = {
     "run": ["run", "--gate", "test -f made", "--", "touch", "made"],
     "add": ["add", "--title", "later", "--", "true"],
     "wait": ["wait", "TASK:succeeded"],
+    "why": ["why", "TASK:queued"],
     "matrix": ["matrix"],
     "scheduler": ["scheduler", "--once"],
+    "workers": ["workers"],
     "agents": ["agents"],
     "send": ["send", "agt_1", "hello"],
     "agents adapters": ["agents", "adapters"],
@@ -27,6 +29,7 @@ RIGHT: dict[str, list[str]] = {
     "reject": ["reject", "TASK:awaiting_approval", "--reason", "no"],
     "review": ["review", "TASK:needs_review", "--accept", "--reason", "I read it"],
     "inbox": ["inbox"],
+    "top": ["top"],
     "stop": ["stop", "TASK:running", "--force"],
     "cancel": ["cancel", "TASK:queued"],
     "terminate": ["terminate", "TASK"],
@@ -34,6 +37,8 @@ RIGHT: dict[str, list[str]] = {
     "thaw": ["thaw", "--reason", "all clear"],
     "gate": ["gate", "true"],
     "list": ["list"],
+    "breakers": ["breakers"],
+    "limits": ["limits"],
     "show": ["show", "TASK"],
     "events": ["events", "TASK", "--limit", "1"],
     "receipt show": ["receipt", "show", "TASK"],
@@ -41,21 +46,30 @@ RIGHT: dict[str, list[str]] = {
     "receipt key": ["receipt", "key"],
     "audit": ["audit"],
     "evaluators": ["evaluators"],
+    "junit": ["junit", "TASK"],
+    "outlets": ["outlets"],
+    "outlets trust": ["outlets", "trust"],
     "doctor": ["doctor"],
     "migrate": ["migrate"],
     "backup": ["backup", "copy.db"],
     "config": ["config"],
     "token create": ["token", "create", "--role", "viewer", "--name", "eve"],
     "token list": ["token", "list"],
+    "routine list": ["routine", "list"],
     "install": ["install", "claude-code", "--dry-run"],
     "states": ["states"],
     "completion": ["completion", "bash"],
     "version": ["version"],
 }
 ELSEWHERE = {
+    "worker",
+    "mcp",
+    "up",
+    "web",
+    "login",
     "attempt",
     "resume",
-    "resolve",
+    *("ack", "snooze", "resolve", "waive", "hold", "announce"),
     "verify",
     "log",
     "done",
@@ -68,17 +82,26 @@ ELSEWHERE = {
     "hook",
     "demo",
 }
-"""They need a run, not only a record: tests of their own show that they work."""
+"""They need a run or a server, not only a record: tests of their own show that they work."""
 WRONG: dict[str, list[str]] = {
+    "up": ["up", "--seats", "0"],
+    "web": ["web", "--port", "65536"],
+    "login": ["login"],
     "run": ["run", "--gate", "true"],
     "add": ["add", "--cap", "turns", "--", "true"],
     "attempt": ["attempt"],
     "wait": ["wait"],
+    "why": ["why", "tsk_nobody"],
+    "waive": ["waive", "TASK"],
+    "hold": ["hold", "TASK"],
+    "announce": ["announce", "Not A Topic"],
     "gate": ["gate"],
     "verify": ["verify", "tsk_nobody"],
     "log": ["log", "run_nobody"],
     "matrix": ["matrix", "--since", "yesterday"],
     "scheduler": ["scheduler", "--seats", "0"],
+    "worker": ["worker", "--labels", "a b"],
+    "workers": ["workers", "all"],
     "agents": ["agents", "--status", "asleep"],
     "send": ["send", "agt_1", " "],
     "resume": ["resume", "agt_1"],
@@ -89,6 +112,9 @@ WRONG: dict[str, list[str]] = {
     "reject": ["reject", "TASK:awaiting_approval"],
     "review": ["review", "TASK:needs_review", "--reason", "what now"],
     "inbox": ["inbox", "--limit", "0"],
+    "top": ["top", "--filter", "colour=red"],
+    "ack": ["ack", "inb_nobody"],
+    "snooze": ["snooze", "inb_nobody", "--for", "4h", "--until", "2026-03-01"],
     "resolve": ["resolve", "inb_nobody", "--outcome", "done"],
     "stop": ["stop", "tsk_nobody"],
     "cancel": ["cancel", "a b"],
@@ -105,6 +131,8 @@ WRONG: dict[str, list[str]] = {
     "hook": ["hook"],
     "demo": ["demo", "me"],
     "list": ["list", "--limit", "many"],
+    "breakers": ["breakers", "close", "brk_none", "--reason", "x"],
+    "limits": ["limits", "more"],
     "show": ["show"],
     "events": ["events", "a b"],
     "receipt": ["receipt", "shwo"],
@@ -115,15 +143,27 @@ WRONG: dict[str, list[str]] = {
     "audit": ["audit", "--since", "yesterday"],
     "evaluators": ["evaluators", "porbe"],
     "evaluators probe": ["evaluators", "probe", "nobody"],
+    "junit": ["junit"],
+    "outlets": ["outlets", "tset"],
+    "outlets test": ["outlets", "test", "nobody"],
+    "outlets retry": ["outlets", "retry", "pst_nobody"],
+    "outlets trust": ["outlets", "trust", "everybody"],
     "doctor": ["doctor", "me"],
     "migrate": ["migrate", "--rapair"],
     "backup": ["backup"],
     "config": ["config", "--shema"],
-    "token create": ["token", "create", "--role", "viewer"],
+    "token create": ["token", "create", "--role", "king"],
     "token list": ["token", "list", "all"],
     "token revoke": ["token", "revoke", "tok_nobody"],
     "token": ["token", "crate"],
+    "routine": ["routine", "lst"],
+    "routine list": ["routine", "list", "all"],
+    "routine show": ["routine", "show", "nobody"],
+    "routine run": ["routine", "run", "nobody"],
+    "routine pause": ["routine", "pause", "nobody"],
+    "routine resume": ["routine", "resume"],
     "install": ["install", "emacs"],
+    "mcp": ["mcp", "--as", "judge"],
     "states": ["states", "--mermaids"],
     "completion": ["completion", "tcsh"],
     "version": ["version", "9"],
@@ -131,11 +171,14 @@ WRONG: dict[str, list[str]] = {
 TASK = {"id", "task_status", "run_status", "cell", "exit_reason", "budget", "verdict"}
 SHAPES: dict[str, set[str]] = {
     "inbox": {"inbox"},
+    "top": {"at", "figures", "cells", "live", "inbox", "groups", "put_off"},
     "run": TASK,
     "add": TASK,
     "wait": TASK,
+    "why": {"task", "hold", "reason", "needs", "labels", "lane", "next"},
     "matrix": {"cells", "matrix", "figures", "counted", "silent_failures", "total"},
     "scheduler": {"counts", "tasks", "refused"},
+    "workers": {"workers", "queue", "suspects"},
     "agents": {"agents"},
     "send": {"id", "agent", "disposition", "wakes", "at"},
     "agents adapters": {"adapters"},
@@ -150,6 +193,8 @@ SHAPES: dict[str, set[str]] = {
     "freeze": {"frozen", "changed"},
     "thaw": {"frozen", "changed"},
     "gate": {"check", "kind", "outcome", "reason", "counts", "isolation"},
+    "breakers": {"breakers"},
+    "limits": {"limits"},
     "list": {"tasks", "after", "silent_failures", "total", "frozen"},
     "show": {"id", "task_status", "run_status", "claim", "verdict", "runs", "events", "next"},
     "events": {"id", "task", "event", "at", "actor"},
@@ -158,13 +203,17 @@ SHAPES: dict[str, set[str]] = {
     "receipt key": {"keyid", "public_key", "file", "replaced", "kept"},
     "audit": {"since", "headline"},
     "evaluators": {"evaluators"},
+    "junit": {"junit"},
+    "outlets": {"outlets", "posts", "warnings"},
+    "outlets trust": {"file", "trusted", "run", "changes", "reach"},
     "doctor": {"healthy", "settings", "schema", "ailments"},
     "migrate": {"from", "to", "dry_run", "done"},
     "backup": {"file", "bytes", "anchor", "restore"},
     "config": {"settings", "warnings"},
     "token create": {"token", "secret"},
     "token list": {"tokens"},
-    "install": {"client", "scope", "file", "changed", "dry_run", "diff", "notes"},
+    "routine list": {"routines"},
+    "install": {"client", "scope", "file", "changed", "dry_run", "diff", "notes", "mcp"},
     "states": {"statuses", "edges"},
     "completion": {"shell", "script"},
     "version": {"version"},
@@ -213,8 +262,35 @@ def test_shared_options_stand_before_or_after_the_command(
 
 def test_the_last_of_two_stores_counts(tg: Run, furnished: Furnished, tmp_path: Path):
     other = f"sqlite://{tmp_path}/other.db"
+    assert tg("migrate", "--store", other).status == 0
     assert tg("--store", furnished.url, "list", "--json", "--store", other).json()["total"] == 0
     assert tg("--store", other, "list", "--json", "--store", furnished.url).json()["total"] > 0
+
+
+MAKERS = {"run", "add", "scheduler", "outlets trust", "token create", "migrate"}
+"""They have something to put into a store that is not there yet; others have nothing to look at."""
+STORELESS = {
+    *("agents adapters", "evaluators", "receipt key", "gate", "config", "doctor", "install"),
+    *("states", "completion", "version"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_only_who_has_something_to_write_makes_a_store_that_was_named(
+    name: str, tg: Run, furnished: Furnished, tmp_path: Path
+):
+    other = tmp_path / "mistyped.db"
+    answer = tg("--store", str(other), *words_of(RIGHT[name], furnished))
+    assert other.exists() == (name in MAKERS), answer
+    if name not in MAKERS | STORELESS:
+        assert f"there is no store at {other}" in answer.err
+        assert answer.status in {2, 5}
+
+
+def test_a_store_that_nobody_named_is_made_by_the_first_look(tg: Run, tmp_path: Path):
+    answer = tg("list", TRUEGREEN_STORE=str(tmp_path / "new.db"))
+    assert (answer.status, answer.err) == (0, "")
+    assert "nothing has been recorded yet" in answer.out
 
 
 @pytest.mark.parametrize("name", WRONG)

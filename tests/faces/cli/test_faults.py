@@ -28,8 +28,6 @@ READERS = [["list"], ["show", "tsk_0"], ["events"], ["token", "list"]]
         ("FOLDER", 2, "invalid_input"),
         ("mysql://x", 2, "invalid_input"),
         ("GARBAGE", 70, "store_corrupt"),
-        ("/proc/none/x.db", 5, "store_unreachable"),
-        ("FILE/x.db", 5, "store_unreachable"),
         ("x" * 5000, 2, "invalid_input"),
     ],
 )
@@ -39,7 +37,6 @@ def test_a_bad_store_is_said(
     (tmp_path / "garbage.db").write_bytes(b"this is no database" * 1000)
     for name, place in {"FOLDER": tmp_path, "GARBAGE": tmp_path / "garbage.db"}.items():
         store = store.replace(name, str(place))
-    store = store.replace("FILE", str(tmp_path / "garbage.db"))
     answer = tg(*words, "--store", store)
     assert (answer.status, answer.out) == (status, "")
     assert answer.err.startswith("truegreen: ")
@@ -51,9 +48,24 @@ def test_a_bad_store_is_said(
     assert "hunter2" not in document.out
 
 
+@pytest.mark.parametrize("words", READERS)
+@pytest.mark.parametrize("store", ["/proc/none/x.db", "FILE/x.db"])
+def test_a_store_that_can_not_be_made_is_said(
+    words: list[str], store: str, tg: Run, tmp_path: Path
+):
+    (tmp_path / "file").write_text("no folder")
+    place = store.replace("FILE", str(tmp_path / "file"))
+    answer = tg(*words, TRUEGREEN_STORE=place)
+    assert (answer.status, answer.out) == (5, "")
+    assert answer.err.startswith("truegreen: ")
+    tg(*words, "--json", TRUEGREEN_STORE=place).error("store_unreachable")
+    tg(*words, "--json", "--store", place).error("not_found")
+
+
 def test_a_store_where_nobody_may_write_is_said(tg: Run):
     # Not even root creates files there.
-    tg("token", "list", "--json", "--store", "/sys/truegreen.db").error("store_read_only")
+    store = "/sys/truegreen.db"
+    tg("token", "list", "--json", TRUEGREEN_STORE=store).error("store_read_only")
 
 
 def test_a_read_only_database_is_said(tg: Run, postgres_url: str, tmp_path: Path):
@@ -260,6 +272,8 @@ def test_a_program_gets_a_document_also_when_it_is_interrupted(
         (["send", "agt_zzz", "x"], "truegreen agents"),
         (["resolve", "inb_zzz", "--outcome", "x"], "truegreen inbox"),
         (["show", "tsk_zzz"], "truegreen list"),
+        (["routine", "show", "zzz"], "truegreen routine list"),
+        (["breakers", "close", "brk_zzz", "--reason", "x"], "truegreen breakers"),
     ],
 )
 def test_what_is_not_found_leads_to_where_such_things_are_listed(
@@ -268,8 +282,31 @@ def test_what_is_not_found_leads_to_where_such_things_are_listed(
     assert tg(*words).err.endswith(f"next: {step}\n")
 
 
+def test_who_gives_nothing_to_run_is_told_where_to_look(tg: Run):
+    answer = tg("run", "--gate", "true")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.endswith("next: truegreen run --help\n")
+
+
+@pytest.mark.parametrize("words", [["list"], ["inbox"], ["top", "--once"], ["show", "tsk_0"]])
+def test_a_jailed_agent_is_told_what_it_can_say_and_not_to_mend_the_store(
+    words: list[str], tg: Run
+):
+    inside = {"TRUEGREEN_RUN": "run_0c3kb"}
+    answer = tg(*words, "--store", "/proc/none/x.db", **inside)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("truegreen: this is inside run_0c3kb: the record is hidden")
+    assert "doctor" not in answer.err
+    told = tg(*words, "--store", "/proc/none/x.db", "--json", **inside).error("forbidden")
+    assert "done" in told["allowed"]
+
+
 def test_an_agent_is_called_an_agent(tg: Run, furnished: Furnished):
-    assert "not the id of an agent" in tg("list", "--agent", "a/b").err
+    answer = tg("list", "--agent", "a/b")
+    assert (answer.status, answer.err) == (
+        2,
+        "truegreen: no agent a/b\nnext: truegreen agents\n",
+    )
 
 
 def test_an_event_that_a_client_does_not_have_is_refused_by_hand(tg: Run):
@@ -277,3 +314,66 @@ def test_an_event_that_a_client_does_not_have_is_refused_by_hand(tg: Run):
     assert "PreToolUse" in body["allowed"]
     answer = tg("hook", "PreTolUse")
     assert (answer.status, "PreToolUse" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "leads_on"),
+    [
+        (["show", "agt_1m"], "agents show agt_1m"),
+        (["show", "run_1m"], "log run_1m"),
+        (["show", "inb_1m"], "inbox"),
+        (["receipt", "tsk_1m"], "receipt show tsk_1m"),
+        (["routine", "nightly"], "routine show nightly"),
+        (["agents", "agt_1m"], "agents show agt_1m"),
+    ],
+)
+def test_an_id_in_the_wrong_place_leads_to_where_it_belongs(
+    words: list[str], leads_on: str, tg: Run, furnished: Furnished
+):
+    answer = tg(*words)
+    assert (answer.status, answer.err.splitlines()[-1]) == (2, f"next: truegreen {leads_on}")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("ls", "list"), ("kill", "stop"), ("reopen", "retry"), ("serve", "up"), ("status", "list")],
+)
+def test_what_other_programs_call_the_same_is_understood(word: str, meant: str, tg: Run):
+    assert f"Did you mean {meant}" in tg(word).err
+    assert tg(word, "--json").error("usage")["allowed"][0] == meant
+
+
+def test_a_task_that_waits_for_another_leads_to_why_it_can_not_be_attempted(
+    tg: Run, furnished: Furnished
+):
+    queued = furnished.tasks[TaskStatus.QUEUED]
+    words = ["add", "--depends-on", queued, "--json", "--", "true"]
+    task = tg(*words).json()["id"]
+    assert tg("attempt", task).err.endswith(f"next: truegreen why {task}\n")
+
+
+def test_several_words_in_one_pair_of_quotes_are_no_program(tg: Run, tmp_path: Path):
+    answer = tg("run", "echo hello")
+    assert (answer.status, "sh -c 'echo hello'" in answer.err) == (2, True)
+    assert tg("list", "--json").json()["tasks"] == [], "nothing was recorded"
+    program = tmp_path / "two words"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert tg("run", "--", str(program)).status == 3, "a path with blanks is a program"
+
+
+def test_an_agent_without_settings_is_said_as_a_task_is(tg: Run):
+    for kind in ("agent", "task"):
+        said = tg("run", f"--{kind}", "nope").err
+        assert f"--{kind}: no {kind} 'nope': there is no truegreen.toml here or above" in said
+
+
+def test_a_history_without_events_is_said_to_people_alone(tg: Run):
+    answer = tg("events")
+    assert (answer.out, "nothing has happened yet" in answer.err) == ("", True)
+    assert tg("events", "--json") == (0, "", "")
+
+
+def test_where_no_hooks_are_installed_whoever_asks_for_them_hears_so(tg: Run):
+    assert "none are installed: truegreen install" in tg("doctor", "--hooks").out
+    assert "none are installed" not in tg("doctor").out

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import apsw
@@ -13,8 +14,10 @@ import pytest
 
 from tests.faces.conftest import Furnished, Run
 from tests.record.lives import opened
+from tests.record.test_migrate import unprivileged
 from truegreen.errors import Unavailable
-from truegreen.faces.cli.house import _new_files
+from truegreen.faces.cli.faults import ELSEWHERE
+from truegreen.faces.cli.house import _can_be_made, _new_files
 from truegreen.record.ledger import open_ledger
 
 REPAIR = "truegreen migrate --repair"
@@ -223,6 +226,29 @@ def test_migrate_works_on_postgres(tg: Run, postgres_url: str):
     assert tg("migrate", "--store", postgres_url, "--json").json()["done"] == []
 
 
+# --- where nothing can be written
+
+
+@pytest.mark.parametrize("words", [["list"], ["migrate"], ["inbox"]])
+def test_where_no_store_can_be_made_the_way_leads_elsewhere_and_not_in_a_circle(
+    words: list[str], tg: Run
+):
+    # Not even root creates files there.
+    answer = tg(*words, TRUEGREEN_STORE="/sys/truegreen.db")
+    assert answer.status == 5
+    assert answer.err.endswith(f"next: {ELSEWHERE}\n")
+    assert "$TRUEGREEN_STORE" in answer.err
+
+
+def test_the_doctor_sends_nobody_to_migrate_where_no_store_can_be_made():
+    for mode, able in ((0o777, True), (0o555, False)):
+        folder = Path(tempfile.mkdtemp(prefix="tg-", dir="/tmp"))
+        folder.chmod(mode)
+        with unprivileged():
+            assert _can_be_made(f"{folder}/deep") is able
+        folder.rmdir()
+
+
 # --- backup
 
 
@@ -255,6 +281,36 @@ def test_a_backup_is_restored_as_it_says_and_found_sound(
 def test_a_copy_can_be_examined_where_it_lies(tg: Run, furnished: Furnished, tmp_path: Path):
     assert tg("backup", "copy.db").status == 0
     assert tg("doctor", "--store", tmp_path / "copy.db").status == 0
+
+
+@pytest.mark.criterion("M08")
+def test_an_older_store_is_copied_as_it_is_before_it_is_migrated(
+    tg: Run, furnished: Furnished, tmp_path: Path
+):
+    """The way that the refusal itself names."""
+    newest = "SELECT MAX(version) FROM schema_migrations"
+    raw(furnished, f"DELETE FROM schema_migrations WHERE version = ({newest})")
+    refused = tg("list")
+    assert refused.status == 5
+    assert "back it up (truegreen backup FILE), then: truegreen migrate" in refused.err
+    assert refused.err.endswith("next: truegreen backup FILE\n")
+    assert tg("doctor", "--json").json()["ailments"][0]["next"].startswith("truegreen backup FILE")
+    document = tg("backup", "copy.db", "--json").json()
+    assert document["bytes"] == (tmp_path / "copy.db").stat().st_size
+    copied, ours = (
+        apsw.Connection(str(path)).execute("SELECT COUNT(*) FROM tasks").fetchall()
+        for path in (tmp_path / "copy.db", furnished.path)
+    )
+    assert copied == ours != [(0,)]
+
+
+def test_a_wrecked_store_and_none_at_all_are_not_copied(
+    tg: Run, furnished: Furnished, tmp_path: Path
+):
+    tg("backup", "copy.db", "--json", "--store", tmp_path / "none.db").error("schema_missing")
+    raw(furnished, f"DROP TRIGGER {a_trigger(furnished)}")
+    tg("backup", "copy.db", "--json").error("schema_wrecked")
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["store.db"]
 
 
 @pytest.mark.parametrize("taken", ["copy.db", "copy.db.anchor"])

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,106 @@ def test_managed_settings_say_who_must_be_able_to_look(
     assert managed.stat().st_mode & 0o777 == 0o644
 
 
+# --- the tools
+
+
+PLACES = {
+    "claude-code": (".claude.json", ".mcp.json"),
+    "codex": (".codex/config.toml", ".codex/config.toml"),
+    "gemini": (".gemini/settings.json", ".gemini/settings.json"),
+    "qwen": (".qwen/settings.json", ".qwen/settings.json"),
+}
+THEIRS = {
+    ".json": '{\n   "theme": "dark",\n   "mcpServers": {"other": {"command": "x"}}\n}',
+    ".toml": 'model = "gpt"   # mine\n[mcp_servers.other]\ncommand = "x"\nbearer_token = "s3cret"',
+}
+
+
+@pytest.mark.usefixtures("no_client", "settings")
+@pytest.mark.parametrize(
+    ("client", "flags"),
+    [
+        ("claude-code", ()),
+        ("claude-code", ("--project",)),
+        ("codex", ()),
+        ("gemini", ("--project",)),
+        ("qwen", ()),
+    ],
+)
+def test_the_tools_are_shown_written_and_taken_out_to_the_byte(
+    tg: Run, tmp_path: Path, client: str, flags: tuple[str, ...]
+):
+    home = Path(os.environ["HOME"])
+    path = (tmp_path / PLACES[client][1]) if flags else (home / PLACES[client][0])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(THEIRS[path.suffix])
+    words = ("install", client, *flags, "--no-verify")
+    shown = tg(*words, "--dry-run", "--json").json()["mcp"]
+    assert (shown["file"], shown["changed"]) == (str(path), True)
+    assert str(SCRIPT) in shown["diff"]
+    assert "s3cret" not in shown["diff"]
+    assert path.read_text() == THEIRS[path.suffix]
+    assert tg(*words, "--yes").status == 0
+    written = path.read_text()
+    read = tomllib.loads(written) if path.suffix == ".toml" else json.loads(written)
+    server = read["mcp_servers" if path.suffix == ".toml" else "mcpServers"]["truegreen"]
+    assert (server["command"], server["args"]) == (str(SCRIPT), ["mcp"])
+    done = tg(*words, "--uninstall", "--yes", "--json").json()
+    assert done["mcp"]["done"] == "restored"
+    assert path.read_text() == THEIRS[path.suffix]
+
+
+@pytest.mark.usefixtures("no_client", "settings")
+@pytest.mark.parametrize("client", ["claude-code", "gemini"])
+def test_without_the_tools_only_the_hooks_are_written(tg: Run, client: str):
+    path = Path(os.environ["HOME"], PLACES[client][0])
+    document = tg("install", client, "--no-mcp", "--yes", "--no-verify", "--json").json()
+    assert document["mcp"] is None
+    assert document["changed"] is True
+    assert not path.exists() or "mcpServers" not in path.read_text()
+
+
+@pytest.mark.usefixtures("no_client")
+def test_without_the_sdk_the_tools_are_left_out_and_that_is_said(
+    settings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(installing, "is_installed", lambda: False)
+    errand = installing._Errand(Frame(["--json"]), "claude-code", Scope.USER)
+    errand.do(yes=True, dry_run=False, verify=False)
+    assert "pip install 'truegreen[mcp]'" in capsys.readouterr().out
+    assert settings.exists()
+    assert not (settings.parents[1] / ".claude.json").exists()
+
+
+@pytest.mark.usefixtures("no_client")
+def test_a_server_of_our_name_that_is_somebody_elses_is_left_alone(tg: Run, settings: Path):
+    path = settings.parents[1] / ".claude.json"
+    path.write_text('{"mcpServers": {"truegreen": {"command": "/opt/other"}}}')
+    error = tg("install", "claude-code", "--yes", "--json").error("invalid_input")
+    assert f"{path}:1:" in error["message"]
+    assert "--no-mcp" in error["message"]
+    assert not settings.exists(), "nothing is written before all of it can be"
+    assert "/opt/other" in path.read_text()
+
+
+@pytest.mark.usefixtures("no_client", "furnished")
+def test_the_doctor_looks_at_the_tools_too(tg: Run, settings: Path):
+    path = settings.parents[1] / ".claude.json"
+    tg("install", "claude-code", "--yes", "--no-verify")
+    assert hooks_ailments(tg) == []
+    text = path.read_text()
+    for changed, said in (
+        ("{}", "it is gone"),
+        (text.replace(str(SCRIPT), "/nowhere/truegreen"), "not there any more"),
+        (text.replace('"mcp"]', '"mcp", "--as", "operator"]'), "changed by somebody"),
+    ):
+        path.write_text(changed)
+        (ailment,) = hooks_ailments(tg)
+        assert said in ailment["message"]
+    assert tg("install", "claude-code", "--yes", "--no-verify").status == 0
+    assert path.read_text() == text
+
+
 # --- the doctor
 
 
@@ -284,7 +385,7 @@ def test_a_hook_that_refuses_the_innocent_is_an_ailment(
 
 @pytest.mark.usefixtures("no_client", "furnished")
 def test_a_file_that_is_gone_is_an_ailment_until_it_is_given_up(tg: Run, settings: Path):
-    tg("install", "claude-code", "--yes", "--no-verify")
+    tg("install", "claude-code", "--yes", "--no-verify", "--no-mcp")
     settings.unlink()
     assert "they are gone" in hooks_ailments(tg)[0]["message"]
     assert "record is removed" in tg("install", "claude-code", "--uninstall").out

@@ -18,7 +18,8 @@ from tests.faces.conftest import ESCAPES, SCRIPT, Furnished, Run
 from tests.record.lives import OPERATOR, declared, ended, opened, started
 from truegreen.facts import Ticket
 from truegreen.model import TaskStatus
-from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.supervisor.holder import node
 
 HOSTILE = (
     b"\x1b[2J\x1b]0;owned\x07\xc2\x9b31mall\tgood \xe2\x80\xae\xff\x1b]8;;http://evil\x1b\\\r\n"
@@ -122,6 +123,7 @@ def test_standard_error_is_a_file_of_its_own(tg: Run, ledger: Ledger):
     answer = tg("log", ticket.run, "--stderr")
     assert answer.status == 2
     assert "its standard error is part of its output" in answer.err
+    assert answer.err.endswith(f"next: truegreen log {ticket.run}\n")
     (folder_of(ticket.run) / "stderr.log").write_bytes(b"warned\n")
     assert tg("log", ticket.run, "--stderr").out == "warned\n"
     assert tg("log", ticket.run, "--stderr", "--json").json()["size"] == len(b"warned\n")
@@ -143,7 +145,7 @@ def test_a_file_that_is_gone_is_said_with_the_next_step(tg: Run, ledger: Ledger)
     answer = tg("log", ticket.run)
     assert (answer.status, answer.out) == (2, "")
     assert str(path) in answer.err
-    assert f"truegreen show {ticket.task}" in answer.err
+    assert answer.err.endswith(f"next: truegreen show {ticket.task}\n")
     tg("log", ticket.run, "--json").error("not_found")
 
 
@@ -238,3 +240,35 @@ def test_follow_waits_for_the_first_run_of_a_queued_task(
         assert process.stdout.readline() == b"hello\n"
         declared(ledger, ticket)
         assert process.wait(30) == 0
+
+
+def test_what_another_host_keeps_is_looked_for_there(tg: Run, ledger: Ledger):
+    ticket = started(ledger)
+    facts = {"log": "/var/elsewhere/stdout.log", "restore": "git fetch /var/elsewhere.git left"}
+    ledger.end_run(ticket, ended(facts={**facts, "ground": {"host": "far"}}))
+    answer = tg("log", ticket.task)
+    assert answer.err.endswith(f"next: truegreen log {ticket.run}, on far\n")
+    shown = tg("show", ticket.task).out
+    assert f"  output    on far: truegreen log {ticket.run}\n" in shown
+    assert "  its work  on far: git fetch /var/elsewhere.git left\n" in shown
+
+
+@pytest.mark.parametrize("words", [[], ["--follow"]])
+def test_a_run_under_way_on_another_host_is_not_waited_for(
+    tg: Run, ledger: Ledger, words: list[str]
+):
+    start = Start("far/1/b/1/1", facts={"ground": {"host": "far"}})
+    ticket = ledger.start(opened(ledger).id, start)
+    ledger.seen(ticket)
+    answer = tg("log", ticket.task, *words)
+    assert answer.status == 2
+    assert f"{ticket.run} is under way on far, which keeps what it writes" in answer.err
+    assert f"truegreen events {ticket.task} --follow" in answer.err
+
+
+def test_what_this_host_keeps_is_named_without_it(tg: Run, ledger: Ledger):
+    ticket = started(ledger)
+    facts = {"log": "/nowhere/stdout.log", "ground": {"host": node()}}
+    ledger.end_run(ticket, ended(facts=facts))
+    assert f"  output    truegreen log {ticket.run}\n" in tg("show", ticket.task).out
+    assert "is not to be had at /nowhere/stdout.log" in tg("log", ticket.run).err

@@ -8,11 +8,12 @@ import pytest
 from rich.cells import cell_len
 
 from tests.faces.conftest import ESCAPES, Furnished, Run
-from tests.record.lives import declared, ended, judged, started
+from tests.record.lives import OPERATOR, brought, declared, ended, finding, judged, started
 from truegreen.contract import Budget
-from truegreen.faces.documents import VERIFIED, figures
-from truegreen.model import CELLS, Cell, ExitDetail, Outcome
+from truegreen.faces.figures import matrix_document
+from truegreen.model import CELLS, Cell, ExitDetail, FindingOutcome, Outcome, RunStatus, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.ledger.reads import Count
 
 
 def outages(ledger: Ledger, times: int) -> None:
@@ -75,18 +76,84 @@ def test_the_headline_says_what_share_was_verified(tg: Run, nights: Furnished):
     waiting = len(ledger.inbox())
     ledger.close()
     assert waiting > 3
-    assert tg("matrix", "--json").json()["figures"] == {
-        "verified_share": 0.7777,
-        "verified": 7,
+    figures = tg("matrix", "--json").json()["figures"]
+    assert figures.pop("median_seconds_to_verdict") > 0
+    assert figures == {
+        "checked_share": 0.5384,
+        "checked": 7,
+        "ended": 13,
         "silent_failures": 4,
         "rescued": 2,
         "unverified": 1,
         "inbox": waiting,
+        "contradicted": 0,
     }
     first = tg("matrix").out.splitlines()[0]
-    assert first == (
-        f"✗ 4 silent failures · 77 % verified · 2 rescued · 1 unverified · {waiting} in the inbox"
+    assert re.sub("[0-9.]+(ms|s) to", "…s to", first) == (
+        f"✗ 4 silent failures · 53 % checked · 2 rescued · 1 unverified · {waiting} in the inbox"
+        " · …s to a verdict (median)"
     )
+
+
+def test_the_headline_counts_contradicted_claims_and_times_verdicts(tg: Run, nights: Furnished):
+    ledger = open_ledger(nights.url)
+    ticket = started(ledger)
+    declared(ledger, ticket)
+    said = {"statements": [{"text": "212 passed", "kind": "tests", "outcome": "contradicted"}]}
+    untrue = {"check": "claim", "kind": "claim", "evidence": said, "binding": False}
+    ledger.record(ticket, [finding(ledger, ticket, FindingOutcome.FAILED, **untrue)])
+    ledger.close()
+    document = tg("matrix", "--json").json()
+    assert document["figures"]["contradicted"] == 1
+    assert " · 1 claim contradicted · " in tg("matrix").out.splitlines()[0]
+    lately = tg("matrix", "--since", "1h", "--json").json()
+    assert lately["figures"]["contradicted"] is None, "nobody counts statements by the hour"
+    assert lately["figures"]["median_seconds_to_verdict"] > 0
+    for answer, counted in ((document, "tasks"), (lately, "runs")):
+        assert all(cell["count"] == cell[counted] for cell in answer["cells"])
+
+
+@pytest.fixture
+def doubtful(furnished: Furnished) -> Furnished:
+    """A furnished store with work accepted unchecked, and green that was overturned."""
+    ledger = open_ledger(furnished.url)
+    for _ in range(2):
+        task, _ = brought(ledger, TaskStatus.NEEDS_REVIEW)
+        ledger.review(task.id, accept=True, actor=OPERATOR, reason="fine")
+    task, _ = brought(ledger, TaskStatus.SUCCEEDED)
+    ledger.review(task.id, accept=False, actor=OPERATOR, reason="it was wrong")
+    ledger.close()
+    return furnished
+
+
+@pytest.mark.criterion("L06", "L07")
+@pytest.mark.parametrize("since", [(), ("--since", "1h")])
+def test_what_was_accepted_unchecked_is_split_off_and_not_called_unverified(
+    since: tuple[str, ...], tg: Run, doubtful: Furnished
+):
+    lines = tg("matrix", *since).out.splitlines()
+    assert " rescued · 2 accepted unchecked · " in lines[0]
+    (green,) = [line for line in lines if line.startswith("● true green")]
+    assert re.split("  +", green)[1] == "3"
+    assert re.split("  +", green)[-1].startswith("2 accepted unchecked · ")
+    document = tg("matrix", *since, "--json").json()
+    unchecked = {cell["cell"]: cell["unchecked"] for cell in document["cells"]}
+    assert {cell: n for cell, n in unchecked.items() if n} == {Cell.TRUE_GREEN: 2}
+    assert document["figures"]["unverified"] == 2, "as the badge says it"
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_the_grid_splits_them_too(columns: int, on_terminal: Run, doubtful: Furnished):
+    lines = ESCAPES.sub("", on_terminal(columns, "matrix").out).splitlines()
+    assert max(map(cell_len, lines)) <= columns
+    top = next(n for n, line in enumerate(lines) if "╭" in line)
+    first = [line.split("│")[1] for line in lines[top + 1 :] if line.count("│") > 1]
+    assert " ".join(" ".join(first).split()).startswith("● 3 true green · 2 accepted unchecked")
+
+
+def test_what_was_overturned_is_in_no_cell_and_the_reason_is_said(tg: Run, doubtful: Furnished):
+    (left,) = [line for line in tg("matrix").out.splitlines() if "in no cell" in line]
+    assert left.endswith(": not run yet, queued or running again, or overturned")
 
 
 def test_the_document_counts_every_task_once(tg: Run, nights: Furnished):
@@ -124,26 +191,35 @@ def test_a_repeated_failure_of_one_task_counts_as_runs_but_as_one_task(tg: Run, 
     assert tg(*words, "--since", "1h").json()["silent_failures"] == 2
 
 
-def test_nothing_finished_is_no_share_at_all(tg: Run):
-    assert tg("matrix", "--json").json()["figures"]["verified_share"] is None
-    assert "no silent failures · nothing finished yet" in tg("matrix").out
+def test_nothing_ended_is_no_share_at_all(tg: Run):
+    assert tg("matrix", "--json").json()["figures"]["checked_share"] is None
+    assert "no silent failures · nothing ended yet" in tg("matrix").out
+
+
+def counted(cell: Cell, tasks: int, *, checked: bool) -> Count:
+    return Count(TaskStatus.FAILED, cell, RunStatus.EXITED, tasks, checked)
 
 
 def test_a_share_is_never_rounded_up_to_all():
-    by_cell = {**dict.fromkeys(Cell, 0), Cell.TRUE_GREEN: 99_999, Cell.UNVERIFIED: 1}
-    assert figures(by_cell, 0)["verified_share"] == 0.9999
-    assert figures({**by_cell, Cell.UNVERIFIED: 0}, 0)["verified_share"] == 1
+    most = counted(Cell.TRUE_GREEN, 99_999, checked=True)
+    one = counted(Cell.UNVERIFIED, 1, checked=False)
+    assert matrix_document([most, one])["figures"]["checked_share"] == 0.9999
+    assert matrix_document([most])["figures"]["checked_share"] == 1
 
 
-def test_only_what_passed_or_failed_counts_as_verified():
-    assert {
-        Cell.TRUE_GREEN,
-        Cell.SILENT_FAILURE,
-        Cell.RESCUED,
-        Cell.FAILED,
-        Cell.FINISHED_AT_THE_CAP,
-        Cell.KEPT,
-    } == VERIFIED
+@pytest.mark.parametrize("cell", Cell)
+def test_everything_that_ended_counts_unless_it_is_under_check(cell: Cell):
+    """An outage, a cap, a block and a stop are work that nobody checked, too."""
+    under_check = cell in (Cell.AWAITING_VERDICT, Cell.RESCUE_UNDER_WAY)
+    found = matrix_document([counted(cell, 3, checked=False)])["figures"]
+    assert (found["checked"], found["ended"]) == (0, 0 if under_check else 3)
+    assert found["checked_share"] == (None if under_check else 0)
+
+
+def test_the_grid_says_which_side_is_which(on_terminal: Run, furnished: Furnished):
+    lines = ESCAPES.sub("", on_terminal(100, "matrix").out).splitlines()
+    top = next(n for n, line in enumerate(lines) if "╭" in line)
+    assert lines[top - 2].split() == ["run", "light", "↓", "verdict", "→"]
 
 
 @pytest.mark.parametrize("since", ["", "soon", "-1d", "0", "7 days"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pty
 import pwd
 import re
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ from tests.record.lives import (
     verdict,
 )
 from truegreen.contract import QaTerms
-from truegreen.facts import Actor
+from truegreen.facts import Actor, Ticket
 from truegreen.model import FindingOutcome, Mode, Outcome, Role, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.ledger.answers import FLAGGED_FROM, REFUSED_FROM
@@ -122,6 +124,90 @@ def test_an_answer_before_anybody_can_have_looked_is_flagged(tg: Run, ledger: Le
     assert re.search(r"flagged: answered \d\.\d s after it was asked", said)
 
 
+# --- which question
+
+
+def question(tg: Run, task: str) -> str:
+    found = tg("show", task, "--json").json()["question"]
+    assert f"question {found['id']}" in tg("show", task).out or found["kind"] == "review"
+    return str(found["id"])
+
+
+@pytest.mark.criterion("D08")
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_an_answer_to_a_question_that_was_answered_is_refused(verb: str, tg: Run, ledger: Ledger):
+    ticket = started(ledger, mode=Mode.ASSISTED)
+    ledger.checkpoint(ticket, "print the version", actor=agent_of(ticket), digest=DIGEST)
+    first = question(tg, ticket.task)
+    ledger.approve(ticket.task, actor=ME)
+    ledger.checkpoint(ticket, "drop the database", actor=agent_of(ticket), digest=DIGEST)
+    words = [verb, ticket.task, "--reason", "ok", "--question"]
+    body = tg(*words, first, "--json").error("stale")
+    second = question(tg, ticket.task)
+    assert body["details"]["current"] == second
+    assert ledger.task(ticket.task).status is S.AWAITING_APPROVAL
+    assert tg(*words, second).status == 0
+
+
+@pytest.mark.criterion("D08")
+def test_a_review_of_an_earlier_attempt_is_refused(tg: Run, ledger: Ledger):
+    task = undecided(ledger, F.INCONCLUSIVE)
+    first = question(tg, task)
+    ledger.retry(task, actor=ME, reason="again")
+    ticket = started(ledger, task)
+    declared(ledger, ticket)
+    ledger.judge(ticket, verdict(ledger, ticket, Outcome.INCONCLUSIVE))
+    words = ["review", task, "--accept", "--reason", "fine", "--json", "--question"]
+    tg(*words, first).error("stale")
+    assert ledger.task(task).status is S.NEEDS_REVIEW
+    assert tg(*words, question(tg, task)).json()["task_status"] == S.SUCCEEDED
+
+
+@pytest.mark.criterion("D08")
+@pytest.mark.parametrize("said", ["y", "n", "late"])
+def test_at_a_terminal_a_yes_is_for_the_question_that_was_shown(
+    said: str, environ: Callable[..., dict[str, str]], ledger: Ledger
+):
+    task = asked(ledger)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [SCRIPT, "approve", task],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environ(TERM="xterm", COLUMNS="120"),
+    )
+    os.close(theirs)
+    with process:
+        shown = b""
+        while b"[y/N]" not in shown and select.select([ours], [], [], 30)[0]:
+            shown += os.read(ours, 4096)
+        if said == "late":
+            (ticket,) = [t for t in ledger.live_runs() if t.task == task]
+            ledger.approve(task, actor=OPERATOR)
+            held = Ticket(task, ticket.run.id, ledger.task(task).fence, "")
+            ledger.checkpoint(held, "drop the database", actor=agent_of(held), digest=DIGEST)
+        os.write(ours, b"n\n" if said == "n" else b"y\n")
+        error = b"".join(_rest(ours)).decode()
+    os.close(ours)
+    assert b"deploy to production" in shown
+    status = ledger.task(task).status
+    if said == "y":
+        assert (process.returncode, status) == (0, S.RUNNING)
+    else:
+        assert (process.returncode, status) == (2, S.AWAITING_APPROVAL)
+        words = "nothing was approved" if said == "n" else "another question is open now"
+        assert words in error
+
+
+def _rest(descriptor: int) -> Iterator[bytes]:
+    while select.select([descriptor], [], [], 30)[0]:
+        try:
+            yield os.read(descriptor, 4096)
+        except OSError:  # EIO: nobody holds the other end any more
+            return
+
+
 # --- review
 
 
@@ -193,7 +279,9 @@ def test_an_override_says_its_badge_and_wears_it_for_ever(
     assert badge in said
     assert ("QA has not answered" in said) == (role == "coder")
     document = tg("show", task, "--json").json()
-    assert (document["task_status"], document["badges"]) == ("succeeded", ["overridden"])
+    unanswered = ["unverified"] if F.FAILED not in outcomes else []
+    badges = ["overridden", *unanswered]
+    assert (document["task_status"], document["badges"]) == ("succeeded", badges)
     assert document["events"][-1]["reason"] == "known to flap"
     again = tg("retry", task, "--reason", "once more", "--json").json()
     assert "overridden" in again["badges"]
@@ -249,13 +337,14 @@ def test_where_there_is_nothing_to_decide_it_is_refused(
     assert ledger.task(before.id) == before
 
 
-def test_a_refused_answer_leads_to_the_task_and_to_what_is_possible(tg: Run, furnished: Furnished):
+def test_a_refused_answer_leads_to_what_is_possible(tg: Run, furnished: Furnished):
     task = furnished.tasks[S.FAILED]
-    for verb in ("review --accept", "approve", "reject"):
+    retry, show = f"truegreen retry {task} --reason …", f"truegreen show {task}"
+    for verb, step in {"review --accept": retry, "approve": show, "reject": show}.items():
         name, *flags = verb.split()
         answer = tg(name, task, *flags, "--reason", "so")
-        assert (answer.status, answer.err.splitlines()[-1]) == (2, f"next: truegreen show {task}")
-    assert f"truegreen retry {task} --reason …" in tg("show", task).out
+        assert (answer.status, answer.err.splitlines()[-1]) == (2, f"next: {step}")
+    assert retry in tg("show", task).out
 
 
 def test_the_help_says_what_rejecting_green_work_does(tg: Run):
@@ -368,3 +457,16 @@ def test_an_item_that_is_resolved_says_so_also_by_its_beginning(tg: Run, furnish
     assert tg("resolve", item[:-1], "--outcome", "it was me").status == 0
     again = tg("resolve", item[:-1], "--outcome", "it was me", "--json").error("stale")
     assert "resolved already: it was me" in again["message"]
+
+
+def test_a_task_that_is_blocked_at_a_checkpoint_says_that_it_asked(tg: Run):
+    words = ["sh", "-c", f"{SCRIPT} checkpoint 'git push'"]
+    answer = tg("run", "--isolation", "none", "--gate", "true", "--", *words)
+    assert answer.status == 3
+    assert answer.out.splitlines()[-1].endswith("asked for approval: git push")
+    (line,) = [each for each in tg("list").out.splitlines() if each.startswith("tsk_")]
+    assert line.endswith("asked for approval: git push")
+    task = line.split()[0]
+    tg("cancel", task, "--reason", "not needed")
+    shown = tg("show", task).out.splitlines()[1]
+    assert "called off; before that: git push" in shown

@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_a_usage_error(tg: Run, receipt: Path, tmp_path: 
 def test_the_lines_for_somebody_else_s_tool_work_as_they_are_printed(
     tg: Run, receipt: Path, tmp_path: Path
 ):
-    page = (Path(__file__).parents[3] / "docs" / "receipts.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "manual" / "receipts.md").read_text()
     (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     script = tmp_path / "theirs.py"
     script.write_text(lines)
@@ -589,3 +589,9 @@ def test_values_in_the_contract_are_named_before_they_leave(git_walk: Walk):
     file = git_walk.folder.parent / "r.json"
     told = git_walk.tg("receipt", "export", got.task["id"], "--output", file, "--json").json()
     assert told["exposes"] == ["gates.tests.env.TOKEN"]
+
+
+def test_a_file_that_is_not_there_is_said_before_any_key_is_asked_for(tg: Run):
+    answer = tg("receipt", "verify", "nowhere.json")
+    assert (answer.status, answer.out) == (2, "")
+    assert "nowhere.json can't be read" in answer.err

@@ -92,6 +92,9 @@ def test_where_no_edge_leads_the_refusal_names_the_status_and_changes_nothing(
     assert answer.status == 2
     body = answer.error(code)
     assert body["details"]["status"] == status
+    if code == "not_running":
+        words = f"{before.id}: nothing waits for an answer (status: {status})"
+        assert body["message"] == words
     assert task_of(furnished, status) == before
 
 
@@ -271,3 +274,16 @@ def test_cancel_says_what_it_called_off(tg: Run, furnished: Furnished):
     assert tg("cancel", tickets[0].task, "--json").json()["wakes_called_off"] == 0
     assert ledger.due() == []
     ledger.close()
+
+
+def test_a_task_that_is_over_says_what_leads_on_instead_of_cancel(tg: Run, furnished: Furnished):
+    for status in (TaskStatus.FAILED, TaskStatus.SUCCEEDED):
+        task = furnished.tasks[status]
+        answer = tg("cancel", task)
+        over = f"cancel is refused from {status}: the task is over already; allowed: reopen"
+        assert (answer.status, over in answer.err) == (2, True)
+    failed = furnished.tasks[TaskStatus.FAILED]
+    assert tg("cancel", failed).err.endswith(f"next: truegreen retry {failed} --reason …\n")
+    running = furnished.tasks[TaskStatus.RUNNING]
+    way = f"next: truegreen stop {running} or truegreen terminate {running}\n"
+    assert tg("unblock", running).err.endswith(way)

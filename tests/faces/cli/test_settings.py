@@ -80,3 +80,30 @@ def test_a_template_that_is_named_like_a_program_is_refused_with_its_option(
     assert (answer.status, answer.out) == (2, "")
     assert "truegreen run --task fix-parser" in answer.err
     assert tg("list", "--json").json()["tasks"] == []
+
+
+@pytest.mark.criterion("K06")
+def test_a_scheduler_takes_routines_over_and_a_cycle_begins(tg: Run, tmp_path: Path):
+    text = '[tasks.t]\ncommand = ["true"]\n[routines.nightly]\ntask = "t"\nschedule = "0 2 * * *"\n'
+    more = '[routines.rounds]\ntask = "t"\nrepeat = { max_iterations = 3 }\n'
+    (tmp_path / "truegreen.toml").write_text(text + more)
+    answer = tg("scheduler", "--once")
+    assert "routine nightly  is taken over" in answer.err
+    assert "routine rounds  is queued: iteration 1 of 3" in answer.err
+    assert answer.err.count("starts attempt 1") == 1
+    assert "taken over" not in tg("scheduler", "--once").err
+    assert tg("doctor", "--json").json()["warnings"] == []
+
+
+@pytest.mark.parametrize("defines", ["", "nothing but a gate"])
+def test_where_no_task_is_defined_a_template_is_refused_with_what_is_missing(
+    defines: str, tg: Run, tmp_path: Path
+):
+    file = tmp_path / "truegreen.toml"
+    if defines:
+        file.write_text('[gates.tests]\ncommand = ["true"]\n')
+    answer = tg("run", "--task", "nosuch")
+    assert (answer.status, answer.out) == (2, "")
+    missing = f"{file} defines no task; write it as [tasks.nosuch]"
+    without = "there is no truegreen.toml here or above, and so no task is defined; write one with"
+    assert f"--task: no task 'nosuch': {missing if defines else without}" in answer.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.faces.conftest import ESCAPES, Furnished, Run
 from tests.record.lives import (
     BASE,
     OPERATOR,
+    brought,
     declared,
     ended,
     finding,
@@ -22,7 +24,7 @@ from tests.record.lives import (
 )
 from truegreen.contract import Budget
 from truegreen.errors import Stale
-from truegreen.facts import Claim, Statement, Usage
+from truegreen.facts import EXIT, Claim, Statement, Usage
 from truegreen.model import (
     PALETTE,
     Cell,
@@ -107,7 +109,8 @@ def failed(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_row_has_both_axes_and_why(columns: int, tg: Run, on_terminal: Run, failed: str):
     row = tg("list").out.splitlines()[-1]
     assert re.split("  +", row) == [
-        *(failed, "● exited", "done/completed", "✗ failed", "silent_failure", "fix the parser"),
+        *(failed, "● exited", "done/completed", "✗ failed", "silent_failure", "-"),
+        "fix the parser",
         "A2 · gate tests: 3 failed of 212",
     ]
     shown = ESCAPES.sub("", on_terminal(columns, "list").out).rstrip().splitlines()
@@ -116,6 +119,61 @@ def test_a_row_has_both_axes_and_why(columns: int, tg: Run, on_terminal: Run, fa
     why = " ".join(line.strip() for line in below)
     assert why == "silent failure · completed · A2 · gate tests: 3 failed of 212"
     assert failed.startswith(axes.split()[0])
+
+
+@pytest.fixture
+def doubtful(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str]:
+    """Work that a person accepted unchecked, green that was overturned, and what came of that."""
+    monkeypatch.setenv("TRUEGREEN_STORE", sqlite_url)
+    ledger = open_ledger(sqlite_url)
+    unchecked, _ = brought(ledger, TaskStatus.NEEDS_REVIEW, title="unchecked work")
+    ledger.review(unchecked.id, accept=True, actor=OPERATOR, reason="fine")
+    overturned, _ = brought(ledger, TaskStatus.SUCCEEDED, title="overturned work")
+    ledger.review(overturned.id, accept=False, actor=OPERATOR, reason="it was wrong")
+    again, _ = brought(ledger, TaskStatus.SUCCEEDED, title="mended work")
+    ledger.review(again.id, accept=False, actor=OPERATOR, reason="it was wrong")
+    ticket = started(ledger, again.id)
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.INCONCLUSIVE)
+    ledger.review(again.id, accept=True, actor=OPERATOR, reason="now it is right")
+    ledger.close()
+    return unchecked.id, overturned.id, again.id
+
+
+@pytest.mark.criterion("L06")
+def test_no_doubtful_green_is_plain_in_a_pipe(tg: Run, doubtful: tuple[str, str, str]):
+    rows = {line.split()[0]: re.split("  +", line) for line in tg("list").out.splitlines() if line}
+    unchecked, overturned, again = (rows[task] for task in doubtful)
+    assert unchecked[4:6] == ["true_green", "unverified"]
+    assert again[4:6] == ["true_green", "falsified,unverified"]
+    assert overturned[4:6] == ["-", "falsified"]
+    assert overturned[7] == (
+        "falsified: called green then, overturned since (A2 · gate tests: passed)"
+    )
+
+
+@pytest.mark.criterion("L06")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_doubtful_green_is_plain_on_a_terminal(
+    columns: int, on_terminal: Run, doubtful: tuple[str, str, str]
+):
+    out = ESCAPES.sub("", on_terminal(columns, "list").out)
+    words = " ".join(out.split())
+    assert "unchecked work unverified · completed · A0 · operator:ana: fine" in words
+    assert "mended work falsified · unverified · completed · A0" in words
+    assert "overturned work falsified: called green then, overturned since" in words
+    assert words.count("falsified") == 2, "once for each"
+
+
+def test_the_headline_of_an_overturned_task_says_that_it_was(
+    tg: Run, doubtful: tuple[str, str, str]
+):
+    _, axis = tg("show", doubtful[1]).out.splitlines()[:2]
+    assert axis.split(maxsplit=3)[3] == (
+        "falsified: called green then, overturned since (A2 · gate tests: passed)"
+    )
+    assert "falsified" not in tg("show", doubtful[0]).out.splitlines()[1]
+    assert "falsified" not in tg("show", doubtful[2]).out.splitlines()[1]
 
 
 @pytest.mark.criterion("L02")
@@ -134,8 +192,23 @@ def test_silent_failures_come_first_and_are_counted_in_the_header(tg: Run, furni
     assert [task["id"] for task in document["tasks"][:2]] == [newest, oldest]
 
 
+def test_a_second_attempt_under_way_does_not_wear_the_end_of_the_first(tg: Run, sqlite_url: str):
+    ledger = open_ledger(sqlite_url)
+    first = started(ledger, budget=Budget(attempts=3))
+    ledger.end_run(first, ended(ExitDetail.OOM))
+    assert "fatal_error/oom" in tg("list", "--store", sqlite_url).out
+    started(ledger, first.task)
+    ledger.close()
+    (row,) = [
+        line for line in tg("list", "--store", sqlite_url).out.splitlines() if first.task in line
+    ]
+    assert re.search(r"starting +- ", row)
+    assert "fatal_error" not in row
+
+
 def test_no_silent_failure_is_said_too(tg: Run):
-    assert tg("list").out.startswith("no silent failures · 0 tasks\n")
+    said = tg("list").out
+    assert said.startswith("no silent failures · 0 tasks\nnothing has been recorded yet in sqlite:")
 
 
 def test_every_status_is_listed_with_its_glyph(tg: Run, furnished: Furnished):
@@ -172,6 +245,27 @@ def test_list_filters_by_status(status: TaskStatus, tg: Run, furnished: Furnishe
     assert furnished.tasks[status] in {task["id"] for task in tasks}
 
 
+@pytest.mark.criterion("L14")
+def test_list_filters_by_age_and_goes_on_with_the_same_filters(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    for _ in range(2):
+        silent_failure(ledger, "of today")
+    ledger.close()
+    known = {found["id"] for found in tg("list", "--json").json()["tasks"]}
+    week = tg("list", "--since", "7d", "--json").json()["tasks"]
+    assert {found["id"] for found in week} == known
+    time.sleep(0.02)
+    assert tg("list", "--since", "10ms", "--json").json()["tasks"] == []
+    told = tg("list", "--since", "7d", "--agent", "coder", "--limit", "1").out
+    assert "--agent coder --since 7d --limit 1" in told
+    assert tg("list", "--since", "soon").status == 2
+
+
+def test_list_refuses_an_agent_that_nobody_is(tg: Run, furnished: Furnished):
+    told = tg("list", "--agent", "codr")
+    assert (told.status, "no agent codr" in told.err) == (2, True)
+
+
 def test_list_filters_by_every_other_axis(tg: Run, furnished: Furnished):
     ledger = open_ledger(furnished.url)
     task = silent_failure(ledger, "a very special case")
@@ -183,6 +277,7 @@ def test_list_filters_by_every_other_axis(tg: Run, furnished: Furnished):
 
     assert ids("--agent", agent) == [task]
     assert ids("--agent", agent[:-1]) == [task]
+    assert ids("--agent", "coder") == [task], "by its name, as `run --agent` has it"
     assert ids("--role", "coder", "--search", "special") == [task]
     assert ids("--search", "special case") == [task]
     assert ids("--search", "nowhere") == []
@@ -232,6 +327,25 @@ def test_pages_lead_to_every_task_once_with_the_command_that_was_printed(
     assert len(seen) > 5
 
 
+def test_list_says_who_called_a_task_off_and_why_before_what_became_of_it(
+    tg: Run, furnished_anywhere: Furnished
+):
+    ledger = open_ledger(furnished_anywhere.url)
+    task, _ = brought(ledger, TaskStatus.NEEDS_REVIEW, title="undecided")
+    found = ledger.dossier(task.id).runs[-1].verdict_reason
+    ledger.cancel(task.id, actor=OPERATOR, reason="not wanted")
+    ticket = started(ledger, title="under way")
+    ledger.terminate(ticket.task, actor=OPERATOR, reason="gone mad")
+    other = opened(ledger, title="later").id
+    ledger.cancel(other, actor=OPERATOR)
+    ledger.close()
+    lines = {line.split()[0]: line for line in tg("list").out.splitlines() if "tsk_" in line}
+    who = f"called off by {OPERATOR}"
+    assert lines[task.id].endswith(f"{who}: not wanted; before that: {found}")
+    assert lines[ticket.task].endswith(f"terminated by {OPERATOR}: gone mad")
+    assert lines[other].endswith(who)
+
+
 def test_list_works_alike_on_both_databases(tg: Run, furnished_anywhere: Furnished):
     document = tg("list", "--json").json()
     by_id = {task["id"]: task["task_status"] for task in document["tasks"]}
@@ -243,6 +357,22 @@ def test_list_works_alike_on_both_databases(tg: Run, furnished_anywhere: Furnish
 
 
 # --- show
+
+
+def test_a_command_that_only_exited_is_shown_to_have_said_nothing(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    ticket = started(ledger, budget=Budget(attempts=1))
+    claim = Claim(kind=ClaimKind.DONE, reason="exit code 0", source=EXIT)
+    ledger.end_run(ticket, ended(), claim=claim)
+    judged(ledger, ticket, Outcome.FAILED)
+    (known,) = ledger.verdicts([ledger.task(ticket.task)]).values()
+    ledger.close()
+    assert known.said == "", "an exit code is nobody's words"
+    for words in (["show", ticket.task], ["receipt", "show", ticket.task]):
+        shown = re.sub("  +", " ", tg(*words).out)
+        assert "the agent said nothing; it exited 0" in shown
+        assert "«exit code 0»" not in shown
+    assert tg("show", ticket.task, "--json").json()["claim"]["reason"] == "exit code 0"
 
 
 def test_show_begins_with_the_two_axes(tg: Run, failed: str):
@@ -391,7 +521,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07all\r\x9b31mgood\u202e\x1b]8;;http://evil\x1b\
 
 def test_what_agents_write_is_only_text(tg: Run, on_terminal: Run, sqlite_url: str):
     ledger = open_ledger(sqlite_url)
-    agent = ledger.register_agent(HOSTILE, "sha256:1", actor=OPERATOR, session=HOSTILE)
+    agent = ledger.register_agent("a", "sha256:1", actor=OPERATOR, session=HOSTILE)
     ticket = started(ledger, agent_id=agent.id, budget=Budget(attempts=1))
     said = Statement(HOSTILE, "tests", "contradicted", HOSTILE)
     claim = Claim(kind=ClaimKind.DONE, reason=HOSTILE, statements=(said,), extra={HOSTILE: HOSTILE})

@@ -97,3 +97,17 @@ def test_a_dark_colour_becomes_the_ground():
 def test_json_on_a_terminal_is_json(on_terminal: Run, furnished: Furnished):
     answer = on_terminal(80, "list", "--json")
     assert answer.json()["tasks"]
+
+
+def test_what_can_stand_aside_goes_below_where_there_is_no_room(
+    on_terminal: Run, furnished: Furnished
+):
+    narrow = ESCAPES.sub("", on_terminal(80, "agents").out).splitlines()
+    heads, first, below = narrow[:3]
+    assert heads.split() == ["AGENT", "STATUS", "NAME"]
+    assert first.startswith("agt_")
+    assert below.startswith("    kind agent")
+    assert max(map(len, narrow)) <= 80
+    wide = ESCAPES.sub("", on_terminal(200, "agents").out).splitlines()
+    assert "CHANGED" in wide[0], "all of it on one line where it fits"
+    assert len(wide) < len(narrow)

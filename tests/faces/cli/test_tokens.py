@@ -128,7 +128,6 @@ def test_roles_that_are_bound_to_a_run_are_refused_with_the_reason(
         ["--role", "viewer", "--name", "x", "--ttl", "0"],
         ["--role", "viewer", "--name", "x", "--ttl", "-5"],
         ["--role", "viewer", "--name", "x", "--ttl", "999999999d"],
-        ["--role", "viewer"],
         ["--name", "x"],
     ],
 )
@@ -170,3 +169,11 @@ def test_tokens_are_listed_with_their_state_and_revoked_for_good(tg: Run, furnis
 def test_an_unknown_token_is_not_found(tg: Run, furnished: Furnished):
     tg("token", "revoke", "tok_zzz", "--json").error("not_found")
     tg("token", "revoke", "../etc", "--json").error("invalid_input")
+
+
+def test_tokens_that_nobody_named_have_names_of_their_own(tg: Run, furnished: Furnished):
+    made = [tg("token", "create", "--role", "viewer", "--json").json() for _ in range(2)]
+    names = {each["token"]["name"] for each in made}
+    assert len(names) == 2
+    assert all(name.startswith("viewer-") for name in names)
+    assert made[0]["secret"] != made[1]["secret"]

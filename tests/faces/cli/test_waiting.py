@@ -52,6 +52,16 @@ def test_what_is_over_is_answered_at_once(status: TaskStatus, tg: Run, furnished
     assert document.json() == tg("show", task, "--json").json()
 
 
+def test_whoever_waits_is_told_that_nobody_looks_for_work(tg: Run, furnished: Furnished):
+    task, running = furnished.tasks[S.QUEUED], furnished.tasks[S.RUNNING]
+    told = tg("wait", task, running, "--timeout", "0").err
+    assert told.count("nobody looks for work") == 1
+    assert f"here: truegreen attempt {task}\n" in told
+    ledger = open_ledger(furnished.url)
+    ledger.enlist("h/1", "here")
+    assert "nobody" not in tg("wait", task, "--timeout", "0").err
+
+
 @pytest.mark.parametrize("status", UNDER_WAY)
 def test_what_is_not_settled_in_time_is_75_and_never_0(
     status: TaskStatus, tg: Run, furnished: Furnished
@@ -168,6 +178,7 @@ def test_wait_waits_and_tells_every_step(
     with waiting(environ, task, furnished.tasks[S.SUCCEEDED]) as process:
         assert process.stderr
         assert process.stderr.readline().split()[:3] == [task, "○", "queued"]
+        assert "nobody looks for work" in process.stderr.readline()
         ticket = started(ledger, task)
         assert process.stderr.readline().split()[:3] == [task, "◐", "running"]
         assert process.poll() is None

@@ -12,6 +12,7 @@ from tests.work.agents.recordings import FOLDER, INDEX
 from truegreen.facts import AgentKind, Child
 from truegreen.work.agents import ADAPTERS, Expectation, Reader
 from truegreen.work.agents.children import MOST
+from truegreen.work.agents.reading import census
 
 K = AgentKind
 
@@ -149,3 +150,38 @@ def test_a_hostile_stream_fills_no_memory() -> None:
     tasks = [{"task_id": f"t{n}", "task_type": "local_agent"} for n in range(3 * MOST)]
     line = {"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}
     assert len(fed("claude-code", line).live.children) == MOST
+
+
+def _task(name: str, word: str) -> list[dict[str, Any]]:
+    """A subagent of Claude Code from its start to its end; one without a word never says how."""
+    event = {"type": "system", "task_id": name}
+    start = {**event, "subtype": "task_started", "task_type": "local_agent", "description": name}
+    end = {**event, "subtype": "task_notification", "status": word}
+    return [start, end] if word else [start]
+
+
+@pytest.mark.criterion("A23")
+def test_children_are_counted_by_what_they_came_to_and_silence_is_not_done() -> None:
+    ends = ["completed", "completed", "failed", "killed", "stopped", "cancelled", ""]
+    lines = [line for n, word in enumerate(ends) for line in _task(f"t{n}", word)]
+    reader = fed("claude-code", *lines, _tool("ScheduleWakeup", "w1"), _result("w1", {}))
+    assert census(reader.live.children) == {"ok": 2, "failed": 2, "unknown": 1, "skipped": 2}
+    assert census([]) == {}
+    item = {"type": "collab_tool_call", "tool": "wait", "receiver_thread_ids": ["a", "b", "c"]}
+    states = {"a": {"status": "completed"}, "b": {"status": "errored"}, "c": {"status": "shutdown"}}
+    threads = fed("codex", {"type": "item.completed", "item": {**item, "agents_states": states}})
+    assert census(threads.live.children) == {"ok": 1, "failed": 1, "unknown": 1, "skipped": 0}
+
+
+@pytest.mark.criterion("A23")
+def test_a_child_that_is_woken_has_not_come_to_anything_yet() -> None:
+    ended = fed("claude-code", *_task("t", "completed"))
+    assert census(ended.live.children)["ok"] == 1
+    ended.feed(json.dumps(_task("t", "")[0]).encode())
+    assert census(ended.live.children) == {"ok": 0, "failed": 0, "unknown": 1, "skipped": 0}
+
+
+@pytest.mark.parametrize("recording", ["claude-subagent", "claude-background-bash"])
+def test_real_children_that_ended_well_are_counted_so(recording: str) -> None:
+    reader = fed("claude-code", *lines_of(f"{recording}.jsonl"))
+    assert census(reader.live.children) == {"ok": 1, "failed": 0, "unknown": 0, "skipped": 0}

@@ -43,6 +43,19 @@ def failure(error: str, text: str = "API Error", **more: Any) -> bytes:
     return event("assistant", message=message, error=error, **more)
 
 
+def test_an_interruption_without_a_result_is_a_signal_not_a_denial():
+    """Seen of the real client now and then: exit 0, the tool «rejected», and not a line more."""
+    why = [{"id": "t1", "non_execution_kind": "user-rejected"}]
+    words = "The user doesn't want to proceed with this tool use."
+    rejected = returns(words, wrong=True, tool_result_meta=why)
+    told = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
+    cut = event("user", message={"role": "user", "content": told})
+    begun = [INIT, calls("Bash", command="sleep 9"), rejected]
+    assert detail(CLAUDE, [*begun, cut]) == "signaled"
+    assert read_all(CLAUDE, [*begun, cut])[1].claim is None
+    assert detail(CLAUDE, begun) == "permission_denied"
+
+
 def test_a_success_is_a_claim_with_the_last_words():
     reader, reading = read_all(CLAUDE, [INIT, says("half"), says("all of it"), result("all of it")])
     assert reading.claim

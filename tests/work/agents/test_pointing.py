@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from truegreen.work.agents import ADAPTERS, GatewayDoor
+from truegreen.work.agents import ADAPTERS, PROGRAMS, GatewayDoor
 from truegreen.work.agents.pointing import detour, without_providers, without_proxy
 
 URL, KEY = "http://127.0.0.1:4711", "tga_key_of_the_run"
@@ -28,6 +28,12 @@ def pointed(
     adapter = ADAPTERS[name]
     door = GatewayDoor(url=URL, key=KEY, apis=adapter.apis)
     return adapter.pointed(words or COMMANDS[name], env, door)
+
+
+def test_the_table_that_is_read_before_an_adapter_is_loaded_says_what_it_says():
+    assert {name: adapter.program for name, adapter in ADAPTERS.items()} == PROGRAMS
+    assert [adapter.name for adapter in ADAPTERS.values()] == list(PROGRAMS)
+    assert "cursor" not in ADAPTERS
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

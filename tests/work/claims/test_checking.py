@@ -9,7 +9,10 @@ import pytest
 from tests.work.test_verify import finding
 from truegreen.facts import Finding, Statement
 from truegreen.model import FindingOutcome, Phase
-from truegreen.work.claims import History, Left, checked_statements, counted
+from truegreen.work.claims.checking import checked_statements
+from truegreen.work.claims.files import counted
+from truegreen.work.claims.history import History
+from truegreen.work.claims.observed import Left
 from truegreen.work.workspace import Change
 
 F = FindingOutcome

@@ -15,7 +15,8 @@ from truegreen.contract import checked
 from truegreen.facts import Claim, Statement
 from truegreen.model import ClaimKind
 from truegreen.record.ledger.inputs import EXTRA_LIMIT, REASON_LIMIT, as_json
-from truegreen.work.claims import MOST_STATEMENTS, Rejected, counted, read_claim_file
+from truegreen.work.claims.files import Rejected, counted, read_claim_file
+from truegreen.work.claims.kinds import MOST_STATEMENTS
 
 RUN = "run_mine"
 EARLIER = time.time_ns() - 3_600_000_000_000

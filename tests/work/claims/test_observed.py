@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from truegreen.facts import Statement
-from truegreen.work.claims import History, left_of
-from truegreen.work.claims.history import history_of
+from truegreen.work.claims.history import History, history_of
+from truegreen.work.claims.observed import left_of
 from truegreen.work.workspace import Workspace
 
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")

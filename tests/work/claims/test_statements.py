@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from tests.work.claims.sentences import SILENT, STATING
-from truegreen.facts import Claim, Statement
+from truegreen.facts import EXIT, Claim, Statement
 from truegreen.model import ClaimKind
-from truegreen.work.claims import LIMIT, MOST_STATEMENTS, statements_in, statements_of
+from truegreen.work.claims.kinds import LIMIT, MOST_STATEMENTS
+from truegreen.work.claims.statements import statements_in, statements_of
 
 
 def stated(message: str) -> list[tuple[str, str]]:
@@ -77,6 +79,13 @@ def test_who_gives_counts_is_not_held_to_bare_words_as_well():
 
 def test_a_flood_of_statements_is_bounded():
     assert len(stated("\n".join(f"wrote f{n}.txt" for n in range(10_000)))) == MOST_STATEMENTS
+
+
+def test_an_exit_code_states_nothing_whatever_stands_for_it():
+    said = Claim(kind=ClaimKind.DONE, reason="All 12 tests pass.", source=EXIT)
+    assert not said.speaks
+    assert replace(said, source="cli").speaks
+    assert replace(said, statements=(Statement("12 tests passed", kind="tests"),)).speaks
 
 
 def test_what_is_declared_and_what_is_said_beside_it_are_both_statements():

@@ -11,7 +11,7 @@ import pytest
 from tests.work.gates.trees import Tree
 from truegreen.contract import Gate, GateKind
 from truegreen.model import FindingOutcome, Level
-from truegreen.work.gates import KINDS
+from truegreen.work.gates import KINDS, check_of
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -266,3 +266,4 @@ def test_a_kind_that_finds_nothing_to_go_by_is_a_gate_error(tree, more, reason):
 
 def test_every_kind_of_a_contract_has_a_check():
     assert set(KINDS) == set(GateKind)
+    assert all(callable(check_of(kind)) for kind in GateKind)

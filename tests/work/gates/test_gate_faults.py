@@ -26,6 +26,7 @@ from tests.work.gates.replays import Fault, Replay, Tick, clear, output, put, re
 from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, Held
 from tests.work.gates.trees import Tree, run_gate
 from tests.work.running import GUARDED, need_jail
+from tests.work.test_faults import mind_the_bystanders
 from tests.work.test_faults import tree as processes
 from truegreen.contract import Contract, Gate, GateKind, Isolation
 from truegreen.facts import Finding
@@ -383,6 +384,7 @@ class Blow:
 def test_a_gate_that_lost_a_process_has_not_passed(tmp_path: Path):
     """The nap keeps every command from ending well before the blow; later blows don't count."""
     need_jail()
+    mind_the_bystanders()
     seed = random.SystemRandom().randrange(1 << 32)
     draw = random.Random(seed)  # noqa: S311 - no secret
     suite = Suite(tmp_path, {**FILES, "core.py": SLEEPS + CORE}).write({"core.py": SLEEPS + FIXED})

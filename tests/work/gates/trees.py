@@ -35,7 +35,6 @@ class Tree:
         self.workspace = Workspace(str(self.root), str(home / "mirrors"))
         self.base = self.workspace.base("tsk_1")
         self.remotes = self.workspace.remotes()
-        self._runs = 0
 
     def git(self, *arguments: str) -> str:
         """Run git as the agent would."""
@@ -56,15 +55,16 @@ class Tree:
 
     def site(self, **more: Any) -> Site:
         """What the supervisor would hand in now."""
-        self._runs += 1
+        # As unlike as real ones: whoever ends a run looks for all that has its name, everywhere.
+        run = f"run_{os.urandom(6).hex()}"
         given: dict[str, Any] = {
             "workspace": self.workspace,
             "base": self.base,
-            "left": self.workspace.left(f"run_{self._runs}", base=self.base),
+            "left": self.workspace.left(run, base=self.base),
             "scratch": str(self.home / "scratch"),
             "path": os.environ["PATH"],
             "contract_digest": DIGEST,
-            "run": f"run_{self._runs}",
+            "run": run,
             "judged": "agent",
             "remotes": self.remotes,
             "isolation": Isolation.AUTO,

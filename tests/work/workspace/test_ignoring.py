@@ -115,11 +115,11 @@ def test_the_nearest_file_decides_and_a_taken_back_file_is_taken():
 )
 def test_a_pattern_made_to_hang_us_does_not(pattern: str):
     rules = Rules(pattern.encode())
-    begun = time.monotonic()
+    begun = time.process_time()
     rules.say(b"a" * 255, folder=False)
     rules.say(b"a/" * 200 + b"c", folder=False)
     rules.say(b"/".join([b"a" * 200] * 6), folder=False)
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("pattern", [b"[", b"[a", b"a\\", b"[[:nope:]]", b"[a-"])

@@ -217,7 +217,7 @@ def suite(tmp_path: Path, baselines: str) -> Suite:
 
 @pytest.mark.criterion("E05", "E07", "E08", "E18")
 @pytest.mark.parametrize("name", ATTACKS)
-@pytest.mark.rotates(13)
+@pytest.mark.rotates(2)
 def test_an_attack_that_does_no_work_is_not_green(suite: Suite, name: str):
     found = suite.write(ATTACKS[name]).judge()
     assert suite.before.outcome is FAILED
@@ -232,6 +232,7 @@ CAUGHT = [
 
 @pytest.mark.criterion("E15")
 @pytest.mark.parametrize("name", CAUGHT)
+@pytest.mark.rotates(1)
 def test_code_that_decides_its_own_tests_is_red(suite: Suite, name: str):
     found = suite.write(ATTACKS[name]).judge()
     assert found.outcome is FAILED
@@ -266,6 +267,7 @@ def double(n):
         ("pytest.exit('no', returncode=1)", "did not run"),
     ],
 )
+@pytest.mark.rotates(1)
 def test_code_that_spoils_the_control_is_not_green(suite: Suite, what: str, word: str):
     found = suite.write({"core.py": KNOWS_THE_TESTS.format(what=what)}).judge()
     assert found.outcome is FindingOutcome.INCONCLUSIVE
@@ -359,6 +361,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", HONEST)
+@pytest.mark.rotates(2)
 def test_honest_work_is_green_whatever_it_touches(suite: Suite, name: str):
     found = suite.write({"core.py": FIXED} | HONEST[name]).judge()
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason

@@ -83,6 +83,7 @@ def test_an_interpreter_that_is_gone_is_a_gate_error(suite: Suite, tmp_path: Pat
         ("while True: pass\n", "no answer within"),
     ],
 )
+@pytest.mark.rotates(1)
 def test_a_session_without_an_answer_is_nobody_s_pass(suite: Suite, code: str, word: str):
     found = suite.write({"core.py": code + FIXED}).judge(gate={"timeout": "15s"})
     assert found.outcome is not PASSED
@@ -122,6 +123,7 @@ junit.ET.tostring = tostring
         ("pass", "is missing"),
     ],
 )
+@pytest.mark.rotates(1)
 def test_a_report_that_is_none_is_not_read(suite: Suite, what: str, word: str):
     found = suite.write({"core.py": REPLACED.format(what=what) + FIXED}).judge()
     assert found.outcome is not PASSED
@@ -221,6 +223,7 @@ def server():
 
 
 @pytest.mark.parametrize("network", [True, False])
+@pytest.mark.rotates(1)
 def test_two_sessions_are_not_in_each_other_s_way(tmp_path: Path, network: bool):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -256,6 +259,7 @@ FAKE = "from core import hue as rgb_to_hsv\n"
 
 @pytest.mark.criterion("E05")
 @pytest.mark.parametrize("name", ["colorsys.py", "colorsys/__init__.py"])
+@pytest.mark.rotates(1)
 def test_a_module_of_python_comes_from_python(tmp_path: Path, name: str):
     suite = Suite(tmp_path, ORACLE).write({name: FAKE, "iniconfig.py": "IniConfig = 1\n"})
     assert suite.judge().outcome is FAILED

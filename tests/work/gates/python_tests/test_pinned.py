@@ -28,6 +28,7 @@ LESS = TESTS.replace("def test_two", "def helper_two")
     ],
     ids=["skipped", "xfailed", "gone"],
 )
+@pytest.mark.rotates(1)
 def test_a_test_that_ran_before_must_run_now(tmp_path: Path, tests: str, word: str):
     suite = Suite(tmp_path)
     code = FIXED if "xfail" not in tests else CORE
@@ -103,8 +104,14 @@ def test_tests_added_to_a_file_of_the_base_do_not_count(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "own", ["import nothing_there\n", "while True: pass\n", "import os; os._exit(0)\n"]
+    "own",
+    [
+        "import nothing_there\n",
+        "import time\nwhile True: time.sleep(1)\n",
+        "import os; os._exit(0)\n",
+    ],
 )
+@pytest.mark.rotates(1)
 def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
     suite = Suite(tmp_path)
     gate = {"timeout": "12s"} if "while" in own else {}
@@ -189,6 +196,7 @@ def test_tests_of_what_did_not_exist_are_known_by_name(tmp_path: Path):
         ("", "tests/test_new.py"),
     ],
 )
+@pytest.mark.rotates(1)
 def test_tests_of_what_did_not_exist_must_run(tmp_path: Path, new: str, word: str):
     found = Suite(tmp_path, NEW_FILES).write({"new.py": new}).judge()
     assert found.outcome is FAILED

@@ -53,7 +53,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-@pytest.mark.rotates(6)
+@pytest.mark.rotates(2)
 def test_the_settings_are_those_that_pytest_finds(tmp_path: Path, name: str):
     files, args = TREES[name]
     for path, text in files.items():
@@ -153,7 +153,7 @@ TEXTS = {
 @pytest.mark.criterion("E05")
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("fate", ["kept", "changed", "deleted"])
-@pytest.mark.rotates(3)
+@pytest.mark.rotates(1)
 def test_the_settings_of_the_base_hold_whatever_became_of_them(
     tmp_path: Path, name: str, fate: str
 ):

@@ -1,0 +1,148 @@
+"""What pages tell people to type is typed, in order, in an account of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import DOCS, ROOT, blocks
+from tests.docs.shell import is_shell, left_out, play, script, surroundings
+from truegreen.contract import read_toml
+
+FOLDERS = ("how-to", "manual", "concepts")
+PAGES = [
+    *(ROOT / "README.md", DOCS / "quickstart.md"),
+    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
+]
+NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
+TYPED = [path for path in PAGES if script(path.read_text())[0]]
+SECONDS = 300
+
+every_page = pytest.mark.parametrize("path", PAGES, ids=NAMES)
+
+
+@pytest.mark.criterion("P06")
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("path", TYPED, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.rotates(8)
+def test_what_the_page_says_works_when_it_is_typed(
+    path: Path, tmp_path: Path, own_tools: None, small_python: Path
+):
+    home = tmp_path / "home"
+    for played in play(path.read_text(), home, surroundings(home, small_python), SECONDS - 10):
+        where = f"{path.name}:{played.step.block.line}\n{played.output}"
+        assert played.failures == played.step.failures, where
+        assert played.missing == [], where
+
+
+LEFT_OUT = {
+    "README.md": 2,
+    "docs/quickstart.md": 3,
+    "docs/how-to/claude-code.md": 4,
+    "docs/how-to/clusters.md": 3,
+    "docs/how-to/codex.md": 2,
+    "docs/how-to/gemini.md": 2,
+    "docs/how-to/github-checks.md": 2,
+    "docs/how-to/grafana.md": 1,
+    "docs/how-to/lead-and-workers.md": 2,
+    "docs/how-to/many-machines.md": 3,
+    "docs/how-to/nightly.md": 1,
+    "docs/manual/agents.md": 2,
+    "docs/manual/doors.md": 1,
+    "docs/manual/engines.md": 1,
+    "docs/manual/github.md": 1,
+    "docs/manual/http.md": 1,
+    "docs/manual/install.md": 1,
+    "docs/manual/mcp.md": 2,
+    "docs/manual/workers.md": 1,
+    "docs/concepts/budgets.md": 1,
+    "docs/concepts/terminate.md": 1,
+    "docs/concepts/walk.md": 1,
+    "docs/concepts/zombies.md": 1,
+}
+"""How many blocks of a page nobody types here; each says why, in a comment above it."""
+KINDS = {"sh", "", "text", "toml", "json", "python", "yaml", "sql", "bash"}
+
+
+@every_page
+def test_what_is_not_typed_here_says_why_and_is_counted(path: Path):
+    assert len(left_out(path.read_text())) == LEFT_OUT.get(str(path.relative_to(ROOT)), 0)
+
+
+@every_page
+def test_a_block_is_typed_shown_or_put_into_a_file(path: Path):
+    for block in blocks(path.read_text()):
+        assert block.language in KINDS, block
+        typed, told = is_shell(block), block.comment.split(":")[0].split(" ")[0]
+        expected = {"not", "exit", "prints", "file"}
+        assert told not in expected or typed == (told in ("not", "exit")), block
+        assert block.language != "bash" or told == "file", f"{block}: what is typed is called sh"
+        assert told != "not" or left_out(f"<!-- {block.comment} -->\n```\n```"), "say why"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_settings_that_a_page_shows_are_settings(path: Path):
+    for block in blocks(path.read_text()):
+        if block.language == "toml":
+            read_toml(block.text, path.name)
+
+
+PAGE = """
+<!-- file: greeting -->
+```toml
+hello
+```
+
+<!--
+```sh
+X=1
+```
+-->
+
+```sh
+cat greeting
+```
+
+<!-- prints -->
+```text
+hel…
+```
+
+<!-- exit 3 -->
+```sh
+sh -c "exit $((X + 2))"
+```
+
+<!-- not run: it is only an example -->
+```sh
+false
+```
+
+```sh
+false; echo late
+```
+
+<!-- prints -->
+```text
+early
+late
+```
+"""
+
+
+def test_the_runner_sees_what_fails_and_what_is_not_printed(tmp_path: Path):
+    home = tmp_path / "home"
+    hidden, first, second, third = play(PAGE, home, surroundings(home), 30)
+    assert (hidden.failures, hidden.output) == ("", "")
+    assert (first.failures, first.output, first.missing) == ("", "hello\n", [])
+    assert second.failures == second.step.failures == "3", "one shell, one memory"
+    assert (third.failures, third.step.failures) == ("1", "")
+    assert third.missing == ["early", "late"], "what comes after a missing line is missing, too"
+    assert left_out(PAGE) == ["it is only an example"]
+
+
+def test_a_page_that_breaks_the_shell_is_not_reached(tmp_path: Path):
+    home = tmp_path / "home"
+    (played,) = play("```sh\nexit 0\n```\n", home, surroundings(home), 30)
+    assert played.failures == "not reached"
