@@ -129,8 +129,9 @@ def test_a_form_that_somebody_fills_in_is_left_alone(workshop: Site, visit: Visi
 
 def test_what_is_filled_in_at_the_inbox_survives_an_update(workshop: Site, visit: Visit):
     visitor = visit(workshop)
+    fails_silently(workshop.ledger, "written about")
     following(visitor, "/inbox")
-    item = visitor.page.locator("[data-item]").last
+    item = visitor.page.locator("[data-item]", has_text="written about")
     form = filled(opened(item, "Resolve"), reason="half a sentence")
     elsewhere(workshop, lambda ledger: fails_silently(ledger, "while you wrote"))
     expect(visitor.page.locator("main")).to_contain_text("while you wrote", timeout=SOON)
