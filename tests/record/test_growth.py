@@ -30,7 +30,6 @@ GROWS_BY_NATURE = {
     "page, busy agent": "as above",
     "page, search for a common word": "words are counted up to lists.NEWEST_FOUND",
     "ended in a week": "an hour with runs in it is a row",
-    "overdue": "every lease is looked at: as many as there are live runs",
     "claim_next": "it writes",
 }
 

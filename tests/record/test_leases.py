@@ -283,8 +283,9 @@ def test_a_jump_of_the_wall_clock_kills_nobody(
 
 
 @pytest.mark.criterion("H07", "H02")
+@pytest.mark.parametrize("boot", ["!", "~"], ids=["sorts before", "sorts after"])
 def test_leases_run_out_by_the_steady_clock_or_a_new_boot(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    boot: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = open_ledger(sqlite_url)
     store: Any = ledger.store
@@ -297,8 +298,10 @@ def test_leases_run_out_by_the_steady_clock_or_a_new_boot(
     assert [o.run for o in ledger.overdue()] == [ticket.run]
     ledger.heartbeat(ticket, lease_seconds=60)
     assert ledger.overdue() == []
-    monkeypatch.setattr(store, "boot", "another boot")
+    monkeypatch.setattr(store, "boot", boot)
     (suspect,) = ledger.overdue()
+    now += HOUR
+    assert ledger.overdue() == [suspect], "once, though there are two reasons now"
     assert ledger.adopt(suspect, holder="after the boot").run == ticket.run
     assert ledger.overdue() == []
     ledger.close()

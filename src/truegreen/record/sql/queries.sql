@@ -408,11 +408,17 @@ DELETE FROM leases WHERE run_key = :run_key;
 DELETE FROM leases WHERE run_key IN ({keys});
 
 -- name: leases_that_ran_out
--- Runs whose supervisor fell silent, or whose machine has started anew.
-SELECT {lease}, runs.id, tasks.id, tasks.status, tasks.fence FROM leases
-  JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
-  WHERE leases.expires_at < :now OR leases.boot <> :boot
-  ORDER BY leases.expires_at LIMIT :n;
+-- Runs whose supervisor fell silent, or whose machine has started anew; an index leads to each.
+SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fence
+    FROM leases JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+    WHERE leases.expires_at < :now ORDER BY leases.expires_at LIMIT :n) AS late
+  UNION SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fence
+    FROM leases JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+    WHERE leases.boot < :boot ORDER BY leases.boot LIMIT :n) AS before
+  UNION SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fence
+    FROM leases JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+    WHERE leases.boot > :boot ORDER BY leases.boot LIMIT :n) AS after
+  ORDER BY expires_at LIMIT :n;
 
 -- name: charge_run
 -- One more re-entry or check error of a run; the CHECK refuses one too many.
