@@ -1133,8 +1133,8 @@ SELECT {agent} FROM agents WHERE agents.id = :id;
 SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY tasks.key DESC LIMIT :n;
 
 -- name: page_of_words
--- The same of what an index of words has found.
-SELECT {task} FROM tasks WHERE tasks.key < :before {filters} ORDER BY {found_first} LIMIT :n;
+-- The same of what an index of words has found; nobody goes through all keys beside it.
+SELECT {task} FROM tasks WHERE tasks.key + 0 < :before {filters} ORDER BY {found_first} LIMIT :n;
 
 -- name: page_of_agent
 -- The same of what one agent worked at, each task once.
