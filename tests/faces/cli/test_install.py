@@ -182,6 +182,16 @@ def test_malformed_settings_are_refused_before_anything_is_written(tg: Run, sett
     assert settings.read_text() == '{\n  "model": "opus",\n}'
 
 
+@pytest.mark.usefixtures("no_client")
+def test_a_home_that_can_not_be_written_leads_on(tg: Run, settings: Path):
+    settings.parent.rmdir()
+    settings.parent.write_text("no folder")
+    answer = tg("install", "claude-code", "--yes")
+    assert answer.status == 5
+    assert f"{settings} can't be written: " in answer.err
+    assert "--project writes the settings of a project" in answer.err
+
+
 @pytest.mark.criterion("O02")
 def test_nobody_inside_a_run_installs_or_uninstalls(tg: Run, settings: Path):
     for words in (["--yes"], ["--uninstall", "--yes"], ["--dry-run"]):

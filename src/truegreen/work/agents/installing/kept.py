@@ -132,9 +132,11 @@ def _writing(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         step = (
-            "; the settings of a machine need root" if os.geteuid() and path[:5] == "/etc/" else ""
+            "the settings of a machine need root"
+            if os.geteuid() and path[:5] == "/etc/"
+            else "--project writes the settings of a project, --dry-run shows what to put there"
         )
-        raise Unavailable(f"{path} can't be written: {error.strerror}{step}") from error
+        raise Unavailable(f"{path} can't be written: {error.strerror}; {step}") from error
 
 
 def _write(path: str, text: str, mode: int) -> None:
