@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -41,15 +40,20 @@ def cluster() -> Iterator[Any]:
     import ray  # noqa: PLC0415 - slow to load
     from ray.cluster_utils import Cluster  # noqa: PLC0415 - as above
 
-    home = tempfile.mkdtemp(prefix="tgray-", dir="/tmp")
-    head = {"num_cpus": 4, "resources": {"one": 1}, "include_dashboard": False, "temp_dir": home}
-    made = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
-        shutil.rmtree(home, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="tgray-", dir="/tmp", ignore_cleanup_errors=True) as home,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("RAY_TMPDIR", home)
+        inside = os.path.join(home, "ray")
+        os.mkdir(inside)  # where Ray notes its address, and does not make the folder itself
+        node = {"num_cpus": 4, "include_dashboard": False, "temp_dir": inside}
+        made = Cluster(initialize_head=True, head_node_args={**node, "resources": {"one": 1}})
+        try:
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
 
 
 @pytest.fixture(scope="module")
