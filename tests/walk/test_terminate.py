@@ -70,11 +70,15 @@ def ended(walk: Walk, ledger: Ledger, whom: Whom | None = None) -> Ended:
 
 
 def acting(beats: Path) -> list[int]:
-    """Who is there of an agent; its supervisor has the same words in its command line."""
+    """Who is there of an agent; its supervisor has the same words in its command line.
+
+    A supervisor that ends between two looks has none: it is no agent for that.
+    """
     found = []
     for pid in alive_with(str(beats)):
         with contextlib.suppress(OSError):
-            if str(SCRIPT).encode() not in Path(f"/proc/{pid}/cmdline").read_bytes():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if str(beats).encode() in words and str(SCRIPT).encode() not in words:
                 found.append(pid)
     return found
 
