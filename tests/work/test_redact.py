@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -119,6 +120,44 @@ def test_a_token_of_a_known_shape_never_gets_through(
 ):
     rest = (b"-----END KEY-----" if b"BEGIN" in token else b"") + after
     assert through(before + token + rest, seed) == before + MARK + rest
+
+
+PREFIXES = [
+    *(f"gh{kind}_" for kind in "pousr"),
+    "github_pat_",
+    *(f"xox{kind}-" for kind in "abeprs"),
+    "sk-",
+    *("tg_root_", "tg_operator_"),
+]
+SHAPES = re.compile(
+    rb"(?:gh[pousr]_[A-Za-z0-9]{16}|github_pat_[A-Za-z0-9_]{16}|xox[abeprs]-[A-Za-z0-9-]{10}"
+    rb"|(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
+    rb"(?:sk-[A-Za-z0-9_-]{20}|tg_[a-z]{4,8}_[A-Za-z0-9_-]{20}))[A-Za-z0-9_-]*"
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_every_maker_of_tokens_is_known(prefix: str):
+    token = prefix.encode() + b"a1B2" * 8
+    assert through(b"key=" + token + b"\n", 1) == b"key=" + MARK + b"\n"
+    assert through(b"my_key-id=" + token + b"\n", 1) == b"my_key-id=" + MARK + b"\n"
+
+
+@settings(max_examples=400)
+@given(
+    parts=st.lists(
+        st.one_of(
+            st.sampled_from([*PREFIXES, "sk_", "tg-", "tg-root-", "gh", "ghp-", "github-pat-"]),
+            st.sampled_from(["a", "b" * 9, "C3" * 10, "-", "_", " ", "/", "xoxb", "\\n", "%2F"]),
+        ),
+        max_size=14,
+    ),
+    seed=seeds,
+)
+def test_tokens_are_found_as_one_slow_expression_finds_them(parts: list[str], seed: int):
+    """Those with a dash and those with an underscore are looked for at once."""
+    text = "".join(parts).encode()
+    assert through(text, seed) == SHAPES.sub(MARK, text)
 
 
 @settings(max_examples=400)

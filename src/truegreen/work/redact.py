@@ -40,11 +40,15 @@ _PEM = (
     rb"" + _GAP + rb"{1,16}[A-Za-z0-9+/]{16}"
 )
 
-# One expression per rare byte: a search that begins with a single byte runs at a third of the speed
-# of memory, a search for any of several words at a hundredth, and finding the byte at all of it.
-_UNDERSCORE = re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_pat_)|(?<=tg_))")
-_DASH = re.compile(rb"-(?:(?<=sk-)|(?<=xox[abeprs]-))(?=[A-Za-z0-9_-]{10})")
-_BYTES = ((b"_", _UNDERSCORE), (b"-", _DASH))
+# Tokens are looked for at the byte that ends their prefix. An expression that begins with a single
+# byte runs at a tenth of the speed of memory, however seldom the byte comes; one that begins with
+# any of two at a hundredth. So both are made the same byte first, at nearly all of that speed, and
+# the text is gone through once. Most of what is met are ids: two sets of letters refuse those.
+_ENDS_PREFIX = re.compile(
+    rb"-(?<=[ahstx][abegkoprstu]-)"
+    rb"(?:(?<=sk-)|(?<=tg-)|(?<=gh[pousr]-)|(?<=hub-pat-)|(?<=xox[abeprs]-))"
+    rb"(?=[A-Za-z0-9-]{10})"
+)
 _AWS = re.compile(rb"AKIA[A-Z0-9]{16,}")
 _SECOND_PART = re.compile(rb"\.eyJ[A-Za-z0-9_-]{8}")
 _FIRST_PART = re.compile(rb"eyJ[A-Za-z0-9_-]{5,%d}\Z" % _HEADER)
@@ -212,14 +216,7 @@ class Redactor:
         """Where secrets stand, and what belongs to them for as long as it goes on."""
         for start, end in self._needles.spans(text, given):
             yield start, end, None
-        for byte, hits in _BYTES:
-            first = text.find(byte, given)
-            for hit in hits.finditer(text, first) if first >= 0 else ():
-                for before in _LENGTHS:
-                    start = hit.start() - before
-                    whole = _expression(_PREFIXED).match(text, start) if start >= given else None
-                    if whole:
-                        yield start, whole.end(), _WORD
+        yield from _prefixed(text, given)
         for at in _each(text, given, b"AKIA", b"K"):
             key = _AWS.match(text, at)
             if key:
@@ -259,6 +256,18 @@ def _each(text: bytes, given: int, word: bytes, rare: bytes) -> Iterator[int]:
     while (at := text.find(word, at)) >= 0:
         yield at
         at += 1
+
+
+def _prefixed(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
+    """Tokens that begin with a word of their maker's."""
+    alike = text.replace(b"_", b"-") if text.find(b"_", given) >= 0 else text
+    first = alike.find(b"-", given)
+    for hit in _ENDS_PREFIX.finditer(alike, first) if first >= 0 else ():
+        for before in _LENGTHS:
+            start = hit.start() - before
+            whole = _expression(_PREFIXED).match(text, start) if start >= given else None
+            if whole:
+                yield start, whole.end(), _WORD
 
 
 def _dotted(text: bytes, given: int) -> Iterator[tuple[int, int, re.Pattern[bytes]]]:
