@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -77,19 +78,18 @@ def test_a_long_stream_is_stored_and_hashed_as_a_short_one_is(tmp_path: Path, si
 
 def test_no_more_waits_for_the_disk_than_a_few_pieces(tmp_path: Path):
     sink = Sink(str(tmp_path / "log"), 1 << 30)
-    gate, given_on, carry = threading.Semaphore(0), [0], sink.take
+    gate, given_on = threading.Semaphore(0), [0]
 
     def slow(data: bytes) -> None:
         gate.acquire()
-        carry(data)
+        sink.take(data)
 
     def give() -> None:
         for count in range(1, 21):
             carrier.give(b"x")
             given_on.append(count)
 
-    sink.take = slow  # type: ignore[method-assign]
-    carrier = Carrier(sink)
+    carrier = Carrier(slow)
     giver = threading.Thread(target=give, daemon=True)
     giver.start()
     giver.join(0.3)
@@ -111,8 +111,9 @@ def test_a_full_disk_shows_while_a_thread_writes():
     assert sink.digest() == hashlib.sha256(b"x" * 3 * BUSY_BYTES).hexdigest()
 
 
-def test_what_goes_wrong_in_the_thread_goes_wrong_for_whoever_finishes():
-    sink = Sink("", 0)
+def test_what_goes_wrong_in_the_thread_goes_wrong_for_whoever_finishes(tmp_path: Path):
+    before, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    sink = Sink(str(tmp_path / "log"), 1 << 30)
     sink.put(b"x" * BUSY_BYTES)
 
     def fail(data: bytes) -> None:
@@ -123,6 +124,18 @@ def test_what_goes_wrong_in_the_thread_goes_wrong_for_whoever_finishes():
         sink.put(b"x")
     with pytest.raises(MemoryError):
         sink.close()
+    assert threading.active_count() == before
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_a_stream_that_never_pauses_leaves_the_clock_its_turn(tmp_path: Path):
+    """The pipe is full again whenever it is read, since what is read is looked at slowly."""
+    ended = run(
+        launch(tmp_path, "sh", "-c", "yes | head -c 50000000", time_s=0.3, grace_s=0.1),
+        block=lambda _: time.sleep(0.05),
+    )
+    assert ended.stopped == "time"
+    assert ended.seconds < 5, "all of it takes ten"
 
 
 @pytest.mark.parametrize("cap", [0, 1, 9, 10, 11])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from hashlib import sha256
 from queue import SimpleQueue
 
@@ -37,7 +38,7 @@ class Sink:
         """The next bytes."""
         self._seen += len(data)
         if self._carrier is None and self._seen > BUSY_BYTES:
-            self._carrier = Carrier(self)
+            self._carrier = Carrier(self.take)
         if self._carrier:
             self._carrier.give(data)
         else:
@@ -79,10 +80,12 @@ class Sink:
 class Carrier:
     """The thread of a sink."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, take: Callable[[bytes], object]) -> None:
+        self._take = take
         self._pieces: SimpleQueue[bytes] = SimpleQueue()
-        self._free = threading.Semaphore(WAITING)
+        self._free: SimpleQueue[None] = SimpleQueue()  # a semaphore that is not made of Python
+        for _ in range(WAITING):
+            self._free.put(None)
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._carry, name="sink", daemon=True)
         self._thread.start()
@@ -90,7 +93,7 @@ class Carrier:
     def give(self, data: bytes) -> None:
         """Waits while too much is on its way."""
         if data:
-            self._free.acquire()
+            self._free.get()
             self._pieces.put(data)
 
     def stop(self) -> None:
@@ -104,8 +107,8 @@ class Carrier:
         while data := self._pieces.get():
             try:
                 if self._failed is None:
-                    self._sink.take(data)
+                    self._take(data)
             except BaseException as error:  # noqa: BLE001 - raised again by whoever stops it
                 self._failed = error
             finally:
-                self._free.release()
+                self._free.put(None)
