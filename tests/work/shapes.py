@@ -5,6 +5,8 @@ A stand-alone program. With MODE «stay» its main process lives on, with «leav
 
 from __future__ import annotations
 
+import _thread
+import ctypes
 import os
 import signal
 import sys
@@ -129,6 +131,16 @@ def stopped(path: str) -> None:
     fork(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
+def headless(path: str) -> None:
+    """Its first thread has ended, so it looks like a zombie; another one acts."""
+
+    def behead() -> None:
+        _thread.start_new_thread(beat, (path,))
+        ctypes.CDLL(None).pthread_exit(None)
+
+    fork(behead)
+
+
 def no_home(path: str) -> None:
     """Deletes the directory that it works in."""
     child(path)
@@ -169,7 +181,7 @@ def main() -> None:
 
 SHAPES = [
     *(child, double_fork, own_session, daemon, deaf, respawn, bomb, runaway, stopped),
-    *(no_home, mute),
+    *(headless, no_home, mute),
 ]
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ class Entry:
 
     @property
     def alive(self) -> bool:
-        """A zombie acts no more."""
-        return self.state not in (b"Z", b"X")
+        """A zombie acts no more, unless only its first thread has ended."""
+        return self.state not in (b"Z", b"X") or int(self._words[17]) > 1
 
 
 def read_all(path: str) -> bytes:
