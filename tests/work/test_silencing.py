@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -126,6 +127,91 @@ def test_without_isolation_a_child_without_a_mark_is_known_by_its_parent(
     over()
 
 
+def test_a_process_whose_first_thread_has_ended_is_no_zombie(
+    tmp_path: Path, start: Callable[..., Started]
+) -> None:
+    beats = tmp_path / "beat"
+    quarry, over = start(*shaped("headless", beats), isolation=Isolation.NONE)
+    until(beats.exists)
+    until(lambda: len(names_of(quarry)) == 2)
+    silence = silence_runs([quarry])
+    assert (len(silence.killed), silence.survivors) == (2, ())
+    size = beats.stat().st_size
+    time.sleep(0.05)
+    assert beats.stat().st_size == size
+    over()
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """Somebody else's process, with a child."""
+    process = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], start_new_session=True)
+    try:
+        until(lambda: child_of(process.pid))
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def child_of(pid: int) -> shim.Entry | None:
+    return next((entry for entry in shim.table().values() if entry.parent == pid), None)
+
+
+def test_a_second_look_finds_who_was_born_since_and_nobody_else(
+    start: Callable[..., Started],
+    stranger: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Below those of the first look, or with the mark and no parent any more."""
+    script = "mkfifo fifo; read go < fifo; sleep 60 & (setsid sleep 60 &); sleep 60"
+    quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
+    until(lambda: names_of(quarry) == ["sh"])
+    hunt, twice, below = (silencing.Hunt([quarry], shim.table()) for _ in range(3))
+    (first,) = hunt.afresh()
+    assert [entry.pid for entry in (*twice.afresh(), *below.afresh())] == 2 * [first.pid]
+    Path(f"/proc/{first.pid}/cwd/fifo").write_text("go\n")
+    until(lambda: names_of(quarry) == ["sh", "sleep", "sleep", "sleep"])
+    read: list[int] = []
+    entry_of = shim.entry_of
+
+    def reading(pid: int) -> shim.Entry | None:
+        read.append(pid)
+        return entry_of(pid)
+
+    monkeypatch.setattr(shim, "entry_of", reading)
+    found = hunt.again()
+    monkeypatch.undo()
+    assert sorted(entry.name for entry in found) == [b"sh", *3 * [b"sleep"]]
+    assert len(read) < len(shim.table()) / 2, "who is known is not read again"
+    assert len(twice.afresh()) == len(hunt.again()) == 4
+    monkeypatch.setattr(silencing, "_carries", lambda *_: False)
+    assert len(below.again()) == 3, "all but the orphan"
+    monkeypatch.undo()
+    assert len(silence_runs([quarry]).killed) == 4
+    assert stranger.poll() is None
+    over()
+
+
+@pytest.mark.criterion("G26")
+def test_the_children_of_a_reused_pid_are_somebody_elses(
+    start: Callable[..., Started], stranger: subprocess.Popen[bytes]
+) -> None:
+    """It was one of the run's at the first look, and is a stranger's at the second."""
+    quarry, over = start("sleep", "60", isolation=Isolation.NONE)
+    everybody, child = shim.table(), child_of(stranger.pid)
+    assert child
+    del everybody[child.pid]
+    everybody[stranger.pid].start -= 1
+    hunt = silencing.Hunt([quarry], everybody)
+    kin = hunt.afresh()
+    assert [entry.name for entry in kin] == [b"sleep"]
+    kin.append(everybody[stranger.pid])
+    assert [entry.name for entry in hunt.again()] == [b"sleep"]
+    silence_runs([quarry])
+    over()
+
+
 @pytest.mark.criterion("P08")
 def test_who_was_seen_is_dead_before_it_is_called_so(
     start: Callable[..., Started], monkeypatch: pytest.MonkeyPatch
@@ -135,7 +221,7 @@ def test_who_was_seen_is_dead_before_it_is_called_so(
     script = f"setsid sleep {seconds} & wait"
     quarry, over = start("sh", "-c", script, isolation=Isolation.NONE)
     until(lambda: names_of(quarry) == ["sh", "sleep"])
-    monkeypatch.setattr(silencing, "kin_of", lambda _: [])
+    monkeypatch.setattr(silencing, "kin_of", lambda *_: [])
     silence = silence_runs([quarry])
     assert sorted(each.name for each in silence.killed) == ["sh", "sleep"]
     assert alive_with(seconds) == []

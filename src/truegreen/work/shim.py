@@ -99,9 +99,11 @@ def entry_of(pid: int) -> Entry | None:
         return None
 
 
-def table() -> dict[int, Entry]:
-    """All processes that can be seen."""
-    found = (entry_of(int(name)) for name in os.listdir("/proc") if name.isdigit())
+def table(known: dict[int, Entry] | None = None) -> dict[int, Entry]:
+    """All processes that can be seen; those that are known are not read again."""
+    known = known or {}
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    found = (known.get(pid) or entry_of(pid) for pid in pids)
     return {entry.pid: entry for entry in found if entry}
 
 
@@ -158,12 +160,14 @@ def silence(
     *,
     groups: bool,
     gone: Callable[[list[Entry]], bool],
+    again: Callable[[], list[Entry]] | None = None,
     bound: float = KILL_BOUND,
 ) -> tuple[list[Entry], list[Entry]]:
     """Stop all, look again until nobody is new, kill; repeat until nobody is left.
 
     Killing one by one would let a shell run its next command. With `groups`, whole process groups
-    are stopped at once, which overtakes a fork bomb. Gives what was met and what is left.
+    are stopped at once, which overtakes a fork bomb. `again` may be a quicker look, for those who
+    are new; that nobody is left is what `find` says. Gives what was met and what is left.
     """
     met: dict[tuple[int, int], Entry] = {}
     deadline = time.monotonic() + bound
@@ -172,7 +176,7 @@ def silence(
         while fresh and time.monotonic() < deadline:
             _stop(fresh, groups=groups)
             met.update({(entry.pid, entry.start): entry for entry in fresh})
-            found = find()
+            found = (again or find)()
             fresh = [entry for entry in found if (entry.pid, entry.start) not in met]
         for entry in found:
             send(entry, _signal.SIGKILL)

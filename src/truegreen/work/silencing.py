@@ -67,21 +67,22 @@ def silence_runs(runs: Iterable[Quarry]) -> Silence:
     mine = ancestry(os.getpid(), everybody)
     roots = {one: root for one, root in _rooted(quarries).items() if root.pid not in mine}
     seen = _below({root.pid for root in roots.values()}, everybody).values()
-    met = {(entry.pid, entry.start): entry for entry in seen if entry.alive}
+    met = {_key(entry): entry for entry in seen if entry.alive}
     guards = {one: root for one, root in roots.items() if one.isolation in _ORDERS}
     for quarry, root in guards.items():
         send(root, _ORDERS[quarry.isolation])
     _wait(lambda: all_dead(list(guards.values())), _OBEDIENCE)
     obeyed = {one for one, root in guards.items() if all_dead([root])}
     patience = time.monotonic() + (_BIRTH_SECONDS if any(map(_is_unborn, quarries)) else 0.0)
+    hunt = Hunt(quarries, {} if guards else everybody)
     while True:
-        hunted, left = silence(lambda: kin_of(quarries), groups=False, gone=all_dead)
-        met |= {(entry.pid, entry.start): entry for entry in (*hunted, *left)}
+        hunted, left = silence(hunt.afresh, groups=False, gone=hunt.are_dead, again=hunt.again)
+        met |= {_key(entry): entry for entry in (*hunted, *left)}
         if left or hunted or time.monotonic() >= patience:
             break
         time.sleep(_LOOK_SECONDS * 5)
-    rest = _finished(met.values())
-    alive = {(entry.pid, entry.start) for entry in rest}
+    rest = _finished(entry for key, entry in met.items() if key not in hunt.dead)
+    alive = {_key(entry) for entry in rest}
     return Silence(
         tuple(_swept(entry) for key, entry in met.items() if key not in alive),
         tuple(_swept(entry) for entry in rest),
@@ -89,23 +90,75 @@ def silence_runs(runs: Iterable[Quarry]) -> Silence:
     )
 
 
+class Hunt:
+    """Looks at some runs, one after the other; hundreds of processes take a while to be read."""
+
+    def __init__(self, quarries: list[Quarry], everybody: dict[int, Entry]) -> None:
+        """`everybody` are those that were read just now, for the first look; or nobody."""
+        self._quarries = quarries
+        self._just_read = everybody
+        self._everybody = everybody
+        self._kin: list[Entry] = []
+        self.dead: set[tuple[int, int]] = set()
+
+    def afresh(self) -> list[Entry]:
+        """All who live."""
+        self._everybody, self._just_read = self._just_read or table(), {}
+        self._kin = kin_of(self._quarries, self._everybody)
+        return self._kin
+
+    def again(self) -> list[Entry]:
+        """Who lived at the last look, and who was born since, below them or with the mark.
+
+        Who is not new is not read again. A number goes round too slowly to be somebody else's by
+        now; if it were, that one is not signalled, and has no children here.
+        """
+        before, now = self._everybody, table(self._everybody)
+        new = [entry for pid, entry in now.items() if pid not in before]
+        for pid in {entry.parent for entry in new}.intersection(before):
+            parent = entry_of(pid)
+            now |= {pid: parent} if parent else {}
+        kin = {entry.pid for entry in self._kin if _key(now.get(entry.pid, entry)) == _key(entry)}
+        found = _below(kin | _marked(self._quarries, new), now)
+        spared = ancestry(os.getpid(), now)
+        self._everybody = now
+        self._kin = [e for e in found.values() if e.alive and e.pid not in spared]
+        return self._kin
+
+    def are_dead(self, entries: list[Entry]) -> bool:
+        """Whether none of these acts any more; then nobody needs to ask again."""
+        if not all_dead(entries):
+            return False
+        self.dead.update(map(_key, entries))
+        return True
+
+
+def _key(entry: Entry) -> tuple[int, int]:
+    return entry.pid, entry.start
+
+
 def living(runs: Iterable[Quarry]) -> dict[str, tuple[Swept, ...]]:
     """Who lives in each of these runs now, as far as it can be seen from outside."""
     return {one.run: tuple(_swept(entry) for entry in kin_of([one])) for one in runs}
 
 
-def kin_of(quarries: Iterable[Quarry]) -> list[Entry]:
+def kin_of(quarries: Iterable[Quarry], everybody: dict[int, Entry] | None = None) -> list[Entry]:
     """All living processes of these runs, as far as they can be known from outside."""
     wanted = list(quarries)
-    everybody = table()
-    words = {f"{VARIABLE}={one.run}".encode() for one in wanted}
-    marks = {str(mark_of(one.run)).encode() for one in wanted}
+    everybody = everybody or table()
     kin = _below({root.pid for root in _rooted(wanted).values()}, everybody)
-    since = _since(wanted)
-    strangers = [e for e in everybody.values() if e.start >= since and e.alive and e.pid not in kin]
-    kin |= _below({e.pid for e in strangers if _carries(e.pid, words, marks)}, everybody)
+    kin |= _below(_marked(wanted, [e for e in everybody.values() if e.pid not in kin]), everybody)
     spared = ancestry(os.getpid(), everybody)
     return [entry for entry in kin.values() if entry.alive and entry.pid not in spared]
+
+
+def _marked(quarries: list[Quarry], strangers: Iterable[Entry]) -> set[int]:
+    """Which of these carry a mark; who was there before the first of the runs is not looked at."""
+    words = {f"{VARIABLE}={one.run}".encode() for one in quarries}
+    marks = {str(mark_of(one.run)).encode() for one in quarries}
+    since = _since(quarries)
+    young = [entry for entry in strangers if entry.start >= since and entry.alive]
+    return {entry.pid for entry in young if _carries(entry.pid, words, marks)}
 
 
 def _finished(met: Iterable[Entry]) -> list[Entry]:

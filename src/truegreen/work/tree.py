@@ -107,13 +107,13 @@ def mark_of(tag: str) -> int:
 
 
 def marked(tag: str, everybody: dict[int, Entry], since: int) -> list[Entry]:
-    """The processes that carry a run's tag in their environment or its mark in their limits.
+    """The living that carry a run's tag in their environment or its mark in their limits.
 
     Whoever was there before the run began is not looked at.
     """
     word = f"{VARIABLE}={tag}".encode()
     number = str(mark_of(tag)).encode()
-    young = (entry for entry in everybody.values() if entry.start >= since)
+    young = (entry for entry in everybody.values() if entry.start >= since and entry.alive)
     return [entry for entry in young if tag and _carries(entry.pid, word, number)]
 
 
