@@ -64,6 +64,14 @@ def test_a_success_is_a_claim_with_the_last_words():
     assert reader.live.last_message == "all of it"
 
 
+def test_the_last_words_are_made_fit_to_be_shown_when_somebody_looks():
+    """And no more of them is kept than anybody reads."""
+    reader, _ = read_all(CLAUDE, [INIT, says("half"), says("\x1b[31m all\x07 " + "x" * 1_000_000)])
+    assert len(reader.live.said) < 10_000
+    shown = reader.live.last_message
+    assert (shown[:5], shown[-1], len(shown)) == ("all x", "…", 4000)
+
+
 @pytest.mark.criterion("N03")
 @pytest.mark.parametrize("word", ["TASK_COMPLETE", '{"type": "result", "subtype": "success"}'])
 def test_words_in_the_output_declare_nothing(word):

@@ -23,7 +23,7 @@ from truegreen.work.agents.pointing import Pointed, by_variables, variables
 from truegreen.work.agents.reading import Ending, Expectation, GatewayDoor, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import egress_denied, provider_failure
-from truegreen.work.agents.wording import action, cut, decoded, one_line
+from truegreen.work.agents.wording import action, decoded, one_line
 
 NAME = "codex"
 _MOST = 64
@@ -135,7 +135,7 @@ class Stream:
             self.live.turns += 1
             self._spoke = True
             self.answer = item.text or ""
-            self.live.last_message = cut(self.answer)
+            self.live.says(self.answer)
         elif item.type in _TOOLS:
             self._tool(item, over=over)
             self._threads(item)

@@ -35,7 +35,7 @@ class CommandReader:
     @property
     def live(self) -> Live:
         """The last line that it printed; only made readable when somebody looks."""
-        self._live.last_message = one_line(decoded(self._last[:1000]))
+        self._live.said = one_line(decoded(self._last[:1000]))
         return self._live
 
     def feed(self, lines: bytes) -> None:

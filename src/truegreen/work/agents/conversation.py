@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from truegreen.work.agents.children import DELEGATING, Children
 from truegreen.work.agents.reading import Live
 from truegreen.work.agents.signs import egress_denied, reaches_out
-from truegreen.work.agents.wording import action, cut, one_line, text_of
+from truegreen.work.agents.wording import action, one_line, text_of
 
 MOST = 64
 """How many hindrances are kept; a stream may be hostile."""
@@ -154,7 +154,7 @@ class Conversation:
             if block.type == "tool_use":
                 self._called(block)
             elif block.type == "text" and block.text and main:
-                self.live.last_message = cut(block.text)
+                self.live.says(block.text)
 
     def _called(self, block: Block) -> None:
         name = block.name or ""

@@ -18,7 +18,7 @@ from truegreen.work.agents.events import Lines, json_object
 from truegreen.work.agents.reading import Ending, Expectation, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import egress_denied, of_status, provider_failure, reaches_out
-from truegreen.work.agents.wording import MESSAGE, action, cut, decoded, one_line, text_of
+from truegreen.work.agents.wording import MESSAGE, action, decoded, one_line, text_of
 
 NAME = "gemini"
 _MOST = 64
@@ -139,7 +139,7 @@ class Stream:
         said = text_of(event.content)
         self.answer = f"{self.answer}{said}"[-MESSAGE:] if self._saying and event.delta else said
         self._saying = True
-        self.live.last_message = cut(self.answer)
+        self.live.says(self.answer)
         self.gate_refused = self.looping = ""
 
     def _use(self, event: Line) -> None:

@@ -20,7 +20,7 @@ from truegreen.work.agents.pointing import Pointed, config_of, variables
 from truegreen.work.agents.reading import Ending, Expectation, GatewayDoor, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import egress_denied, provider_failure, reaches_out
-from truegreen.work.agents.wording import action, cut, decoded, one_line
+from truegreen.work.agents.wording import action, decoded, one_line
 
 NAME = "opencode"
 _MOST = 64
@@ -145,7 +145,7 @@ class Stream:
             self.ended_step, self.failure = "", None
         elif event.type == "text" and part.text:
             self.answer = part.text
-            self.live.last_message = cut(self.answer)
+            self.live.says(self.answer)
         elif event.type == "tool_use":
             self._tool(part.tool or "", part.state or State())
         elif event.type == "step_finish":

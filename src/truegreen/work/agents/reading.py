@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from truegreen.facts import AgentKind, Child, Claim
 from truegreen.model import ExitDetail, ExitReason
+from truegreen.work.agents.wording import MESSAGE, cut
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -51,7 +52,8 @@ class Live(Struct, kw_only=True):
     background: int = 0
     """Open background tasks."""
     last_action: str = ""
-    last_message: str = ""
+    said: str = ""
+    """The last message as it came, or as much of it as anybody reads."""
     session: str | None = None
     version: str | None = None
     model: str | None = None
@@ -59,6 +61,15 @@ class Live(Struct, kw_only=True):
     """Whether tokens and cost were counted by the host, and not told by the client."""
     children: list[Child] = field(default_factory=list)
     """What lives inside of the conversation, as it was seen last; each stands here once."""
+
+    def says(self, text: str) -> None:
+        """A message came. Most are followed by another one before anybody looks."""
+        self.said = text[: 2 * MESSAGE]
+
+    @property
+    def last_message(self) -> str:
+        """The last message, made fit to be shown."""
+        return cut(self.said)
 
 
 CAME_TO = {
