@@ -118,7 +118,8 @@ class Hunt:
         for pid in {entry.parent for entry in new}.intersection(before):
             parent = entry_of(pid)
             now |= {pid: parent} if parent else {}
-        kin = {entry.pid for entry in self._kin if _key(now.get(entry.pid, entry)) == _key(entry)}
+        still = set(map(_key, now.values()))
+        kin = {entry.pid for entry in self._kin if _key(entry) in still}
         found = _below(kin | _marked(self._quarries, new), now)
         spared = ancestry(os.getpid(), now)
         self._everybody = now
