@@ -16,8 +16,8 @@ from benchmarks.measure import Figure, at_most, percentile
 from truegreen.facts import Ticket
 from truegreen.record.ledger import Ledger
 from truegreen.scheduler import Audience, Carried, Scheduler
-from truegreen.supervisor import Place as Surroundings
-from truegreen.supervisor import Watch
+from truegreen.supervisor.place import Place as Surroundings
+from truegreen.supervisor.watch import Watch
 
 P50_MS, P99_MS = at_most(3.0), at_most(20.0)
 IDLE_PERCENT = at_most(1.0)

@@ -15,7 +15,7 @@ from truegreen.record import postgres
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.rows import Task
 from truegreen.scheduler import Audience, Carried, Scheduler
-from truegreen.supervisor import Place
+from truegreen.supervisor.place import Place
 
 ACTS = "acts.txt"
 ACTED = Gate(name="acted", kind=GateKind.RUN, command=("test", "-s", ACTS))

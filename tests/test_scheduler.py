@@ -22,7 +22,7 @@ from truegreen.facts import WakeState
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Ledger, Start
 from truegreen.scheduler import SHUT_DOWN, Carried, Scheduler
-from truegreen.supervisor import Supervisor
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.work.tree import Identity
 

@@ -35,7 +35,7 @@ BEGUN = {
 import os, tempfile
 from truegreen.record.ledger import open_ledger
 from truegreen.scheduler import Scheduler
-from truegreen.supervisor import Place
+from truegreen.supervisor.place import Place
 folder = tempfile.mkdtemp()
 ledger = open_ledger(f"sqlite:///{folder}/store.db")
 Scheduler(ledger, Place(folder, (folder,), os.environ, ("truegreen",), folder), seats=2).close()

@@ -112,6 +112,18 @@ def is_missing(config: Config) -> bool:
     return file is not None and not paths.lexists(file)
 
 
+def put_right(ledger: Ledger) -> None:
+    """End what dead supervisors of this machine left: no dead run is shown as one that lives."""
+    if not ledger.owned("", limit=1):
+        return
+    from truegreen.supervisor.orphans import orphans  # noqa: PLC0415 - only where somebody works
+
+    if orphans(ledger):
+        from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
+
+        recover(ledger)
+
+
 def operator() -> Actor:
     """Whoever is logged in acts as an operator, under their own name; nobody inside a run does."""
     import pwd  # noqa: PLC0415 - only commands that write need a name

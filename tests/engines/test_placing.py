@@ -24,7 +24,7 @@ from truegreen.model import ExitDetail, TaskStatus
 from truegreen.outlets.trust import _without, reach_of
 from truegreen.record.ledger import Start
 from truegreen.scheduler import placing
-from truegreen.supervisor import Supervisor
+from truegreen.supervisor.corridor import Supervisor
 
 S = TaskStatus
 SETTINGS = Settings(kind=EngineKind.SLURM, most=2)

@@ -12,7 +12,7 @@ from truegreen.contract import Breakers, Budget, Caps, Limit, Per
 from truegreen.model import TaskStatus
 from truegreen.record.holds import Hold
 from truegreen.record.ledger.limits import Leeway
-from truegreen.supervisor import Supervisor
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.prepared import within
 
 if TYPE_CHECKING:

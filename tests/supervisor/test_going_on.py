@@ -13,7 +13,7 @@ from truegreen.contract import Budget, Contract, Gate, GateKind
 from truegreen.errors import Frozen
 from truegreen.model import AgentStatus, ExitDetail, TaskStatus
 from truegreen.record.rows import Task
-from truegreen.supervisor import Supervisor
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.roster import Retold, first_words
 from truegreen.work.agents import adapter_of
 

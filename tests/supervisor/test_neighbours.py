@@ -10,8 +10,9 @@ import pytest
 
 from tests.stage import staged
 from truegreen import supervisor
-from truegreen.supervisor import Supervisor, Watch
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.prepared import prepare
+from truegreen.supervisor.watch import Watch
 
 
 class Heard(Watch):

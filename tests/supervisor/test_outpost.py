@@ -16,7 +16,8 @@ from truegreen.contract import Budget, Gate, GateKind
 from truegreen.contract.terms import Source
 from truegreen.errors import InvalidInput, Unavailable
 from truegreen.model import Cell, ExitDetail, ExitReason, TaskStatus
-from truegreen.supervisor import Supervisor, outpost
+from truegreen.supervisor import outpost
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.outpost import checkout_of, source_of, sweep_checkouts
 from truegreen.work.workspace.remote import Remote

@@ -22,12 +22,14 @@ from truegreen.model import AgentStatus, Outcome
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.fencing import Whom
 from truegreen.record.ledger.wakes import PASSING
-from truegreen.supervisor import Supervisor, Watch, kill_switch, termination
+from truegreen.supervisor import kill_switch, termination
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name
 from truegreen.supervisor.kill_switch import terminate_all
 from truegreen.supervisor.roster import MOST_NAMES, Roll
 from truegreen.supervisor.second_look import look_again
 from truegreen.supervisor.termination import terminate
+from truegreen.supervisor.watch import Watch
 from truegreen.work import shim, silencing
 from truegreen.work.agents import Live
 from truegreen.work.agents.sealing import KEPT_FACT, Kept, kept_facts

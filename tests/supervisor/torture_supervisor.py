@@ -15,7 +15,8 @@ import msgspec
 from tests.record.torture_servant import Servant
 from truegreen.errors import TruegreenError
 from truegreen.record.ledger import Ledger, open_ledger
-from truegreen.supervisor import Place, Supervisor
+from truegreen.supervisor.corridor import Supervisor
+from truegreen.supervisor.place import Place
 
 
 class Order(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from truegreen.contract import Budget, Contract, Gate, GateKind, Isolation, QaTe
 from truegreen.facts import Actor
 from truegreen.model import ExitDetail, Role, RunStatus, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
-from truegreen.supervisor import Supervisor
+from truegreen.supervisor.corridor import Supervisor
 
 LEASE = 3.0
 ME = Actor(Role.OPERATOR, "me")

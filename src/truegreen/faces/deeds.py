@@ -31,11 +31,11 @@ from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.agents import wakeable
 from truegreen.record.ledger.fencing import Whom
 from truegreen.record.rows import InboxItem
-from truegreen.supervisor import Watch
 from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.roster import obstacle
 from truegreen.supervisor.second_look import look_again
 from truegreen.supervisor.termination import rehearse, terminate
+from truegreen.supervisor.watch import Watch
 from truegreen.work.agents import adapter_of
 from truegreen.work.jail import choose
 

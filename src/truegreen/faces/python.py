@@ -32,7 +32,8 @@ from truegreen.faces.declaring import COUNTS, declared
 from truegreen.faces.deeds import Deeds
 from truegreen.faces.documents import whole
 from truegreen.facts import Ticket
-from truegreen.supervisor import Supervisor, Watch
+from truegreen.supervisor.corridor import Supervisor
+from truegreen.supervisor.watch import Watch
 
 _STAND_IN = (
     'printf "%s\\n%s\\n" "$TRUEGREEN_SOCKET" "$TRUEGREEN_TOKEN_FILE" > "$1.new"'

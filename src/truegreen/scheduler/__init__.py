@@ -25,11 +25,12 @@ from truegreen.scheduler.fleet import Card, counted, hearing, offered, present
 from truegreen.scheduler.placing import Placing
 from truegreen.scheduler.routines import Follow, Recurring
 from truegreen.scheduler.seats import Audience, Carried, Seat, faults_of
-from truegreen.supervisor import Place, Supervisor
 from truegreen.supervisor.awaiting import Files
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name, read_holder
 from truegreen.supervisor.metered import gateways_kept
 from truegreen.supervisor.outpost import sweep_checkouts
+from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.supervisor.recovery import recover
 from truegreen.supervisor.roster import obstacle

@@ -23,8 +23,8 @@ from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.dispatch import Due
 from truegreen.record.ledger.jobs import Placed
 from truegreen.record.rows import Job
-from truegreen.supervisor import Place
 from truegreen.supervisor.holder import holder_name
+from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.supervisor.recovery import failure
 from truegreen.work.agents import adapter_of

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
 from truegreen.model import TaskStatus
-from truegreen.supervisor import Supervisor, Watch
+from truegreen.supervisor.corridor import Supervisor
+from truegreen.supervisor.watch import Watch
 from truegreen.tuples import NamedTuple
 
 TURN_SECONDS = 60.0

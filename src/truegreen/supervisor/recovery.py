@@ -26,6 +26,7 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger, Overdue
 from truegreen.supervisor.closing import close_abandoned
 from truegreen.supervisor.holder import holder_name, host_name, process_of, read_holder
+from truegreen.supervisor.orphans import orphans
 from truegreen.supervisor.place import Place, owner_of
 from truegreen.supervisor.pulse import LEASE_SECONDS
 from truegreen.work.gates.rooms import remove
@@ -37,7 +38,7 @@ _INTERRUPTED = "the supervisor died while checks were under way; check again: tr
 
 def recover(ledger: Ledger) -> list[str]:
     """End what dead supervisors of this machine left unfinished; says which tasks."""
-    left = [each for each in ledger.owned(host_name()) if _is_left(each)]
+    left = orphans(ledger)
     for each in left:
         sweep(each.run, process_of(each.lease.process))
     gone = [each._replace(gone=True) for each in left]
@@ -58,11 +59,6 @@ def _release(ledger: Ledger, dead: set[str]) -> None:
     for task, holder in ledger.reservations(host_name()) if dead else ():
         if holder in dead:
             ledger.release(task, holder)
-
-
-def _is_left(each: Overdue) -> bool:
-    holder = read_holder(each.lease.holder)
-    return holder is not None and not holder.alive()
 
 
 def finish(ledger: Ledger, left: Overdue, facts: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ from truegreen.model import Cell, ExitReason, Light, Outcome
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.scheduler import Scheduler
-from truegreen.supervisor import Watch
+from truegreen.supervisor.watch import Watch
 from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Live
 

@@ -58,18 +58,14 @@ class Frame:
     @contextmanager
     def ledger(self, *, makes: bool = False) -> Iterator[Ledger]:
         """The ledger of the store in force; `makes` creates one also where `--store` says."""
-        from truegreen.app import ledger_of  # noqa: PLC0415 - help and states need no record
+        from truegreen.app import ledger_of, put_right  # noqa: PLC0415 - help needs no record
 
         config = self.settings or self.load()
         if self.store and not makes:
             self.check_there(config)
         ledger = ledger_of(config)
         try:
-            if ledger.owned("", limit=1):
-                # Some run is held by somebody: whoever looks should not be shown a dead one.
-                from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
-
-                recover(ledger)
+            put_right(ledger)
             yield ledger
         finally:
             ledger.close()

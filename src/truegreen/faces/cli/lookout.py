@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from truegreen.app import put_right
 from truegreen.record.ledger import Ledger
 
 _LOOK_SECONDS = 0.1
@@ -35,7 +36,5 @@ class Lookout:
         """End what the dead left undone; once in a while is enough."""
         if time.monotonic() < self._next:
             return
-        from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - only who waits needs it
-
-        recover(self._ledger)
+        put_right(self._ledger)
         self._next = time.monotonic() + _RECOVER_SECONDS

@@ -27,8 +27,8 @@ from truegreen.faces.documents import whole
 from truegreen.faces.ordering import contract_of, ordered
 from truegreen.model import Mode, TaskStatus
 from truegreen.record.ledger import Ledger
-from truegreen.supervisor import Supervisor
 from truegreen.supervisor.admission import check_gateway
+from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, node
 from truegreen.supervisor.outpost import source_of
 from truegreen.work.agents import adapter_of

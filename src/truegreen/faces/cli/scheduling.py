@@ -37,7 +37,7 @@ from truegreen.outlets.vigil import Watchman, kept_watch
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.scheduler import Audience, Carried, Placing, Scheduler
-from truegreen.supervisor import Watch
+from truegreen.supervisor.watch import Watch
 from truegreen.tuples import NamedTuple
 
 MOST_SEATS = 256

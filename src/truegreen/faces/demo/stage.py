@@ -25,7 +25,8 @@ from truegreen.faces.documents import claim_of
 from truegreen.facts import Actor
 from truegreen.model import Light, Move, Role, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
-from truegreen.supervisor import Supervisor, Watch
+from truegreen.supervisor.corridor import Supervisor
+from truegreen.supervisor.watch import Watch
 from truegreen.tuples import NamedTuple
 
 PLAYER = paths.join(paths.dirname(paths.abspath(__file__)), "player.py")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from truegreen.app import RUN_VARIABLE, check_outside, operator, place_of
+from truegreen.app import RUN_VARIABLE, check_outside, operator, place_of, put_right
 from truegreen.config import Config
 from truegreen.errors import Forbidden, NotFound, NotRunning, Refused
 from truegreen.faces.deeds import Deeds
@@ -81,10 +81,7 @@ class Alone(Outside):
 
     def call(self, name: str, arguments: Arguments) -> Reply:
         """On the store: not shown with runs that are dead, and anchored when it was changed."""
-        if self._ledger.owned("", limit=1):
-            from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
-
-            recover(self._ledger)
+        put_right(self._ledger)
         if name == "inbox_list":
             self._look_for_zombies()
         reply = super().call(name, arguments)

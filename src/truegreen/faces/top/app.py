@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.widgets import DataTable, Footer, Input, Static
 
-from truegreen.app import place_of
+from truegreen.app import place_of, put_right
 from truegreen.config import Config
 from truegreen.errors import Refused, TruegreenError, Unavailable
 from truegreen.faces.clean import clean
@@ -168,10 +168,7 @@ class Top(App[None]):
         if time.monotonic() - self._recovered < _RECOVER_SECONDS:
             return
         self._recovered = time.monotonic()
-        if self._ledger.owned("", limit=1):
-            from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
-
-            recover(self._ledger)
+        put_right(self._ledger)
 
     def _fresh(self, picture: Picture, wish: Wish) -> None:
         if wish != self._wish:

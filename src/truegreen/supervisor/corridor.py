@@ -1,0 +1,320 @@
+"""The corridor between the wings: takes a queued task through its attempts to a verdict.
+
+It decides nothing itself: the record says what a task may do, the work says what happened, and
+whatever happened is written down before anything follows from it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from truegreen.contract import Contract, read_contract
+from truegreen.doors.marks import put_back
+from truegreen.errors import Held, NotRunning, RemoteAway, TruegreenError, Unavailable
+from truegreen.facts import SYSTEM, Ticket
+from truegreen.model import ExitDetail, TaskStatus
+from truegreen.record.ledger import Dossier, Ledger, Start
+from truegreen.record.rows import Task
+from truegreen.supervisor.attempt import Attempt
+from truegreen.supervisor.awaiting import until_met
+from truegreen.supervisor.backoff import deferral_seconds
+from truegreen.supervisor.bribery import FILES, UNSEEN, digest_of, merged, touched_before
+from truegreen.supervisor.errand import Errand
+from truegreen.supervisor.ground import FACT
+from truegreen.supervisor.holder import holder_name, host_name
+from truegreen.supervisor.outpost import placed
+from truegreen.supervisor.place import Place
+from truegreen.supervisor.prepared import Prepared, prepare, within
+from truegreen.supervisor.pulse import Pulse, clock_of
+from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
+from truegreen.supervisor.reach import safe_path
+from truegreen.supervisor.recovery import break_off, failure, tidy
+from truegreen.supervisor.roster import going_on, retold
+from truegreen.supervisor.tripwire import alarms
+from truegreen.supervisor.watch import Watch
+from truegreen.work.agents.sealing import kept_facts
+from truegreen.work.exits import STOP
+
+_SHORT_HOLD_SECONDS = 30.0
+"""A back-off that is shorter is waited for; a longer one is a deferral, and said so."""
+
+
+class Supervisor:
+    """Carries tasks out, one at a time."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        place: Place,
+        watch: Watch | None = None,
+        done_by: Callable[[Contract], Contract] | None = None,
+    ) -> None:
+        """`done_by` has another body than the contract's command do the work of a run."""
+        self._ledger = ledger
+        self._place = place
+        self._watch = watch or Watch()
+        self._done_by = done_by or (lambda contract: contract)
+        self._pulse: Pulse | None = None
+        self._word = STOP
+        self._sent = 0.0
+        self.stopped = False
+        self.resting = False
+        """Whether what is under way may end, and no further attempt begins."""
+
+    def stop(self, *, at_once: bool = False, word: str = STOP) -> None:
+        """End what is under way: gracefully, or at once. Safe in a signal handler.
+
+        A task whose run was stopped is called off; any other word only breaks the attempt off.
+        """
+        self.stopped, self._word = True, word
+        if self._pulse:
+            self._pulse.ask(at_once=at_once, word=word)
+
+    def carry(self, task_id: str, *, job: str = "", patient: bool = False) -> Task:
+        """Attempt a task until it is settled, waits for somebody, or is put off.
+
+        `job` is the order of an engine by which this process was started: it counts once. Who is
+        `patient` waits for what has to happen before the task starts.
+        """
+        try:
+            return self._carry(task_id, job, patient=patient)
+        except Held as held:
+            self._watch.warn(held.message)
+            return self._ledger.task(task_id)
+        finally:
+            with suppress(Unavailable):  # then it stays reserved for a while, and nothing more
+                self._ledger.release(task_id, holder_name())
+
+    def _take_on(self, task_id: str, job: str) -> None:
+        """The task is ours to carry out, and what others left here is put right."""
+        self._ledger.check_thawed()
+        if job:
+            self._ledger.take_job(job, task_id, holder_name())
+        else:
+            self._ledger.reserve(task_id, holder_name(), take=True)
+        tidy(self._place)
+        for alarm in alarms(self._ledger, self._place):
+            self._watch.warn(alarm)
+        put_back(self._ledger, self._place.state_dir)
+
+    def _carry(self, task_id: str, job: str, *, patient: bool) -> Task:
+        self._take_on(task_id, job)
+        self._check_dependencies(task_id)
+        if not self._may_start(task_id, patient=patient):
+            return self._ledger.task(task_id)
+        self._ledger.expire_reviews()
+        self._ledger.reconcile()
+        task = self._ledger.task(task_id)
+        if task.status is TaskStatus.PENDING_QA:
+            task = self._through_qa(task)
+            if task.status is not TaskStatus.QUEUED:
+                return task
+        if task.status is not TaskStatus.QUEUED:
+            message = f"task {task.id} is not queued (status: {task.status})"
+            raise NotRunning(message, status=task.status)
+        while self._due(task):
+            task = self.attempt(task_id)
+            if task.status in (TaskStatus.PENDING_QA, TaskStatus.QUEUED):  # it is not over yet
+                self._ledger.reserve(task_id, holder_name(), take=True)
+            if task.status is TaskStatus.PENDING_QA:
+                task = self._through_qa(task)
+            if task.status is not TaskStatus.QUEUED:
+                break
+        self._ledger.expire_reviews()  # others may have waited too long meanwhile
+        return task
+
+    def _through_qa(self, task: Task) -> Task:
+        """Carry the review of a task out, too; what it says decides where the task goes."""
+        waiting = [r for r in self._ledger.reviews_of(task.id) if r.status is TaskStatus.QUEUED]
+        for review in waiting:
+            self._watch.phase("qa", review.title)
+            if not self._has_reviewer(review.id):
+                words = f"{task.id} waits for QA, and no reviewer is set: [qa] agent = …"
+                self._watch.warn(words)
+                continue
+            while self._due(review):
+                review = self.attempt(review.id)  # noqa: PLW2901 - the same review, later
+                if review.status is not TaskStatus.QUEUED:
+                    break
+        self._ledger.reconcile()
+        return self._ledger.task(task.id)
+
+    def _has_reviewer(self, review_id: str) -> bool:
+        terms = read_contract(self._ledger.dossier(review_id).contract)
+        return bool(terms.command or terms.evaluators)
+
+    def _check_dependencies(self, task_id: str) -> None:
+        """A task waits until those that it depends on have succeeded, or were waived."""
+        task = self._ledger.task(task_id)
+        for need in self._ledger.needs([task]).get(task.key, ()):
+            message = f"{task_id} waits for {need.task} (status: {need.status})"
+            raise NotRunning(message, status=need.status)
+
+    def _may_start(self, task_id: str, *, patient: bool) -> bool:
+        """Whether all has happened that a queued task waits for; else it was called off first."""
+        task = self._ledger.task(task_id)
+        if task.status is not TaskStatus.QUEUED:
+            return True  # what follows says what it is
+        watch, ended = self._watch, lambda: self.stopped or self.resting
+        return until_met(self._ledger, task_id, watch, patient=patient, is_over=ended)
+
+    def _due(self, task: Task) -> bool:
+        """Wait for a short back-off; says whether it is time for an attempt."""
+        while not (self.stopped or self.resting):
+            wait = (task.not_before - self._ledger.now()) / 1e6 if task.not_before else 0.0
+            if not 0 < wait <= _SHORT_HOLD_SECONDS:
+                return wait <= 0
+            self._watch.phase("hold", f"next attempt in {wait:.0f} s")
+            time.sleep(min(wait, 0.2))
+        return False
+
+    def attempt(self, task_id: str) -> Task:
+        """One run of a queued task, to its verdict."""
+        self._ledger.check_thawed()
+        self._ledger.check_free(task_id)
+        dossier = self._ledger.dossier(task_id)
+        contract = read_contract(dossier.contract)
+        self._watch.attempt(dossier.task, contract)
+        if dossier.task.qa_of_key is not None:
+            return self._review(dossier, contract)
+        try:
+            going = going_on(self._ledger, dossier, contract)
+            contract = placed(self._place, task_id, self._done_by(contract))
+            told = retold(self._ledger, dossier, contract)
+            prepared = prepare(self._place, dossier, contract, self._watch)
+        except TruegreenError as error:
+            return self._misfit(dossier, error)
+        touched = self._touched(dossier, prepared)
+        prepared = prepared._replace(touched=touched, going=going, told=told)
+        prepared = self._afforded(task_id, prepared)
+        ticket = self._engaged(dossier, contract, prepared)
+
+        def work(pulse: Pulse) -> Task:
+            # Not before it has begun: of two that begin at once, the second must see the first.
+            for other in self._neighbours(ticket, prepared.ground.top):
+                words = f"{other} works in {prepared.ground.top} too: each is judged by both"
+                self._watch.warn(words)
+            rooms = (self._ledger, self._place, self._watch)
+            return Attempt(Errand(*rooms, prepared, ticket, pulse)).carry_out()
+
+        return self._held(ticket, work)
+
+    def _afforded(self, task_id: str, prepared: Prepared) -> Prepared:
+        """The same with no more to spend than limits over everybody leave."""
+        return prepared._replace(caps=within(prepared.caps, self._ledger.leeway(task_id)))
+
+    def _touched(self, dossier: Dossier, prepared: Prepared) -> dict[str, list[str]]:
+        """What agents of this task have left of judges' own files, the last one included."""
+        return merged(touched_before(self._ledger, dossier), prepared.unseen)
+
+    @staticmethod
+    def _doer(contract: Contract, prepared: Prepared) -> tuple[str, str]:
+        name = contract.agent or prepared.adapter.name
+        return name, contract.definition().definition_digest()
+
+    def _review(self, dossier: Dossier, contract: Contract) -> Task:
+        """One run of a QA review, by an agent or by an evaluator."""
+        case = case_of(self._ledger, self._place, dossier, contract)
+        path = safe_path(self._place.environ.get("PATH", os.defpath), case.subject.workspace.root)
+        place = self._place._replace(environ={**self._place.environ, "PATH": path})
+        rooms = (self._ledger, place, self._watch)
+        who = reviewer_of(contract)
+        if contract.evaluators:
+            asked = self._reserve(dossier, who, Start(holder_name(), self._place.lease))
+            return self._held(asked, lambda pulse: judged_review(*rooms, case, asked, pulse))
+        with ExitStack() as stack:
+            try:
+                prepared = stack.enter_context(prepared_review(place, case, self._watch))
+            except (TruegreenError, OSError) as error:
+                return self._misfit(dossier, error)
+            prepared = self._afforded(dossier.task.id, prepared)
+            ticket = self._reserve(dossier, who, start_of(prepared, self._place.lease))
+
+            def work(pulse: Pulse) -> Task:
+                return Review(case, Errand(*rooms, prepared, ticket, pulse)).carry_out()
+
+            return self._held(ticket, work)
+
+    def _held(self, ticket: Ticket, work: Callable[[Pulse], Task]) -> Task:
+        """Do the work of a run under its lease; what breaks is written down."""
+        self._pulse = Pulse(self._ledger, ticket, self._place.lease, self._sent)
+        with ExitStack() as stack:
+            stack.callback(self._forget, self._pulse)
+            stack.enter_context(self._ledger.patient(self._pulse.has_time))
+            if self.stopped:
+                self._pulse.ask(word=self._word)
+            try:
+                return work(self._pulse)
+            except (TruegreenError, OSError) as error:
+                break_off(self._ledger, ticket, error)
+                return self._ledger.task(ticket.task)
+
+    def _neighbours(self, ticket: Ticket, top: str) -> list[str]:
+        """Tasks that other supervisors carry out in the same work tree right now."""
+        found = []
+        for left in self._ledger.owned(host_name()):
+            facts = msgspec.json.decode(self._ledger.run(left.run)[0].facts)
+            if left.run != ticket.run and facts.get(FACT, {}).get("top") == top:
+                found.append(left.task)
+        return found
+
+    def _forget(self, pulse: Pulse) -> None:
+        self._pulse = None
+        pulse.close()
+
+    def _engaged(self, dossier: Dossier, contract: Contract, prepared: Prepared) -> Ticket:
+        """Start a run: by a new agent, or by the one whose conversation goes on."""
+        start, going = start_of(prepared, self._place.lease), prepared.going
+        if going is None:
+            return self._reserve(dossier, self._doer(contract, prepared), start)
+        return self._begin(dossier, start._replace(agent=going.agent, wake=going.wake))
+
+    def _reserve(self, dossier: Dossier, who: tuple[str, str], start: Start) -> Ticket:
+        # A start that is refused would leave an agent that never was at anything.
+        self._ledger.check_thawed()
+        agent = self._ledger.register_agent(*who, actor=SYSTEM)
+        return self._begin(dossier, start._replace(agent=agent.id))
+
+    def _begin(self, dossier: Dossier, start: Start) -> Ticket:
+        """Start a run; its lease is counted from before it was asked for."""
+        self._sent = time.clock_gettime(clock_of(self._ledger))
+        return self._ledger.start(dossier.task.id, start)
+
+    def _misfit(self, dossier: Dossier, error: TruegreenError | OSError) -> Task:
+        """What can't even be prepared fails once, with its reason; what may pass is put off."""
+        start = Start(holder_name(), self._place.lease)
+        woken = self._ledger.waking(dossier.task.id)
+        if woken:
+            start = start._replace(agent=woken.agent, wake=woken.wake.id)
+        ticket = self._ledger.start(dossier.task.id, start)
+        if not isinstance(error, RemoteAway):
+            return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))
+        held = deferral_seconds(dossier.task.deferrals)
+        put_off = replace(failure(error, ExitDetail.LAUNCH_FAILED), passing=True, held_for=held)
+        return self._ledger.end_run(ticket, put_off)
+
+
+def start_of(prepared: Prepared, lease: float) -> Start:
+    """What a run begins with: its lease, its isolation and the ground that it stands on."""
+    return Start(
+        holder_name(),
+        lease,
+        None,
+        prepared.isolation,
+        prepared.base.digest,
+        {
+            "adapter": prepared.adapter.name,
+            FACT: msgspec.to_builtins(prepared.ground),
+            **({FILES: digest_of(prepared.judge_files)} if prepared.judge_files else {}),
+            **({UNSEEN: prepared.unseen} if prepared.unseen else {}),
+            **(kept_facts(prepared.kept) if prepared.kept else {}),
+        },
+        cost_usd=prepared.caps.cost_usd,
+        tokens=prepared.caps.tokens,
+    )
