@@ -18,7 +18,7 @@ from truegreen.contract import Contract, Evaluator, Gate, GateKind, make_contrac
 from truegreen.contract.reading import at
 from truegreen.contract.waits import TASK_ID, Wait, WaitKind
 from truegreen.errors import Forbidden, InvalidInput
-from truegreen.faces.cli.frame import nearest
+from truegreen.faces.meant import nearest
 from truegreen.facts import Actor
 from truegreen.outlets.trust import check
 from truegreen.record.ids import ID_LENGTH

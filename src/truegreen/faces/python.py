@@ -26,11 +26,11 @@ from truegreen.contract import Contract, Isolation, read_contract
 from truegreen.contract.reading import learn_types
 from truegreen.doors.line import ask
 from truegreen.errors import InvalidInput, NotRunning, raised
-from truegreen.faces.cli.frame import nearest
 from truegreen.faces.cli.outcome import exit_status
 from truegreen.faces.declaring import COUNTS, declared
 from truegreen.faces.deeds import Deeds
 from truegreen.faces.documents import whole
+from truegreen.faces.meant import nearest
 from truegreen.facts import Ticket
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.watch import Watch

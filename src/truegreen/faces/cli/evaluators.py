@@ -14,10 +14,11 @@ from truegreen.contract import Evaluator
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, Look
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, family, nearest, offered
+from truegreen.faces.cli.frame import Frame, command, family, offered
 from truegreen.faces.cli.outcome import FAILED, OK, PERSON
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
 from truegreen.faces.cli.trusting import trusted_settings
+from truegreen.faces.meant import nearest
 from truegreen.faces.ordering import settings_folder
 from truegreen.faces.times import instant
 from truegreen.model import Light

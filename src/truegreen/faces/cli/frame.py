@@ -1,119 +1,37 @@
-"""What every command shares: `--json`, `--store`, `--config`, a ledger, and one way to answer."""
+"""Click's commands as the house wants them: what all share, examples in the help, near misses."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.catalogue import SHARED
-from truegreen.faces.cli.output import write_json
+from truegreen.faces.cli.declared import (
+    OFFERING_HERE,
+    Argument,
+    Declared,
+    Option,
+)
+from truegreen.faces.meant import nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from truegreen.config import Config
     from truegreen.errors import TruegreenError
-    from truegreen.faces.cli.paper import Paper
-    from truegreen.facts import Actor
     from truegreen.model import TaskStatus
-    from truegreen.record.ledger import Ledger
+
+__all__ = ["Frame"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
 Offer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 _HELP = {name.split(" ")[0]: words for name, words in SHARED.items()}
-
-
-class Frame:
-    """What a command has at hand; nothing is loaded or opened before it is asked for."""
-
-    def __init__(self, words: list[str]) -> None:
-        before = words[: words.index("--")] if "--" in words else words
-        self.words = words
-        self.json = "--json" in before
-        self._follows = "--follow" in before or "-f" in before
-        self._answered = False
-        self.store: str | None = None
-        self.config: str | None = None
-        self.settings: Config | None = None
-
-    def load(self) -> Config:
-        """The settings in force."""
-        from truegreen.config import load_config  # noqa: PLC0415 - help and states need none
-
-        try:
-            here = os.getcwd()
-        except OSError as error:
-            message = f"the working directory can't be read: {error.strerror}"
-            raise click.UsageError(message) from None
-        self.settings = load_config(os.environ, here, store=self.store, config=self.config)
-        return self.settings
-
-    @contextmanager
-    def ledger(self, *, makes: bool = False) -> Iterator[Ledger]:
-        """The ledger of the store in force; `makes` creates one also where `--store` says."""
-        from truegreen.app import ledger_of, put_right  # noqa: PLC0415 - help needs no record
-
-        config = self.settings or self.load()
-        if self.store and not makes:
-            self.check_there(config)
-        ledger = ledger_of(config)
-        try:
-            put_right(ledger)
-            yield ledger
-        finally:
-            ledger.close()
-
-    def check_there(self, config: Config) -> None:
-        """Refuse a store that somebody named and that is not there: the name may be mistyped."""
-        from truegreen.app import RUN_VARIABLE, is_missing, store_file  # noqa: PLC0415 - as above
-
-        # To an agent it may be hidden; whoever opens it says that.
-        if self.store and RUN_VARIABLE not in os.environ and is_missing(config):
-            from shlex import quote  # noqa: PLC0415 - only a refusal needs them
-
-            from truegreen.errors import NotFound  # noqa: PLC0415 - as above
-
-            step = f"truegreen migrate --store {quote(self.store)}"
-            words = f"there is no store at {store_file(config)}; is --store right?"
-            message = f"{words} migrate, run, add and up make one there"
-            raise NotFound(message, allowed=(step,), path="--store")
-
-    @contextmanager
-    def acting(self, *, makes: bool = False) -> Iterator[tuple[Ledger, Actor]]:
-        """The ledger, and the person who changes something in it; nobody inside a run is one."""
-        from truegreen.app import check_outside, operator  # noqa: PLC0415 - as above
-
-        me = operator()
-        with self.ledger(makes=makes) as ledger:
-            check_outside(ledger)
-            yield ledger, me
-
-    def give(self, document: object, draw: Callable[[Paper], None] | None = None) -> None:
-        """Answer: as one JSON document, or drawn for people."""
-        self._answered = True
-        if self.json or draw is None:
-            write_json(document)
-        else:
-            draw(self.paper())
-
-    @property
-    def owes(self) -> bool:
-        """Whether a program still waits for its document; who follows ends it with Ctrl-C."""
-        return self.json and not self._answered and not self._follows
-
-    @staticmethod
-    def paper() -> Paper:
-        """What people read."""
-        from truegreen.faces.cli.paper import Paper  # noqa: PLC0415 - JSON needs none
-
-        return Paper()
 
 
 class Spoken(click.Command):
@@ -218,13 +136,6 @@ def unwritten(path: str, error: OSError) -> TruegreenError:
     return Unavailable(f"{path} can't be written: {error.strerror}{step}")
 
 
-def nearest(word: str, known: list[str]) -> list[str]:
-    """What somebody may have meant."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it
-
-    return get_close_matches(word[:80], known, n=3)
-
-
 def _hint(words: list[str]) -> str:
     return f" Did you mean {' or '.join(words)}?" if words else ""
 
@@ -237,11 +148,9 @@ def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
 
 def offering_here(function: F) -> F:
     """The options by which somebody carries a task out here that asks for a place of its own."""
-    for option in (
-        click.option("--anyway", is_flag=True, help="Whatever labels or host the task wants."),
-        click.option("--labels", default="", metavar="LIST", help="What this machine offers."),
-    ):
-        function = option(function)
+    for option in reversed(OFFERING_HERE):
+        names, told = _told(option)
+        function = click.option(*names, **told)(function)
     return function
 
 
@@ -274,3 +183,60 @@ def family(name: str, help_text: str, members: list[Spoken], *examples: str) -> 
         made.add_command(member)
     made.examples = examples
     return made
+
+
+# --- commands that are declared as data
+
+
+def made(declared: Declared) -> Spoken:
+    """The same for click: its help, its refusals, and words that are not plain."""
+    told, takes = map(_told, declared.options), declared.argument
+    params: list[click.Parameter] = [click.Option(names, **more) for names, more in told]
+    params += [_argument(takes)] if takes else []
+    spoken = Spoken(
+        declared.name,
+        callback=click.pass_obj(declared.function),
+        params=[*params, *shared_options()],
+        help=declared.function.__doc__,
+    )
+    spoken.examples = declared.examples
+    spoken.allow_interspersed_args = not (takes and takes.rest)
+    return spoken
+
+
+def _told(option: Option) -> tuple[list[str], dict[str, Any]]:
+    """What click wants to know of an option; it knows several sorts of nothing."""
+    names = ["/".join(filter(None, (option.flag, option.off))), option.parameter]
+    told: dict[str, Any] = {"help": option.help}
+    if option.kind is bool:
+        return names, told | ({"default": None} if option.off else {"is_flag": True})
+    told |= {"type": _type_of(option.kind), "multiple": option.many, "metavar": option.metavar}
+    if option.default is not None:
+        told |= {"default": option.default, "show_default": bool(option.default)}
+    if option.longest:
+        told["callback"] = _checks(option)
+    if option.offers:
+        told["shell_complete"] = offered(*option.offers)
+    return names, told
+
+
+def _type_of(kind: Any) -> click.ParamType[Any] | None:
+    if isinstance(kind, tuple):
+        return click.IntRange(*kind)
+    return Word(kind) if kind else None
+
+
+def _checks(option: Option) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    from truegreen.contract import checked  # noqa: PLC0415 - help and states need none
+
+    def check(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+        return value if value is None else checked(value, option.flag, option.longest)
+
+    return check
+
+
+def _argument(takes: Argument) -> click.Argument:
+    if takes.rest:
+        return click.Argument([takes.name], nargs=-1, metavar=takes.metavar, type=click.UNPROCESSED)
+    offer = offered(*takes.offers, statuses=takes.statuses)
+    return click.Argument([takes.name], shell_complete=offer)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from truegreen.assurance import unproven
 from truegreen.faces.axes import Axis, axes
 from truegreen.faces.clean import width
-from truegreen.faces.cli.frame import Frame
+from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import claim_of, next_steps, whole
 from truegreen.model import Cell, FindingOutcome, Level, TaskStatus

@@ -9,12 +9,13 @@ import click
 
 from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, Look
-from truegreen.faces.cli.frame import Frame, command, family, nearest, offered
+from truegreen.faces.cli.frame import Frame, command, family, offered
 from truegreen.faces.cli.outcome import INFRASTRUCTURE, OK
 from truegreen.faces.cli.output import write_bytes
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark, tint
 from truegreen.faces.cli.trusting import trust_settings
 from truegreen.faces.documents import Document
+from truegreen.faces.meant import nearest
 from truegreen.faces.times import instant
 from truegreen.model import Light
 from truegreen.outlets.following import doubts, unused

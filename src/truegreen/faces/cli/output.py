@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 
 class OutputLost(OSError):
@@ -44,6 +45,13 @@ def write_json(document: object) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
+
+
+def lenient() -> None:
+    """A glyph that the locale lacks is no reason to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def mute_errors() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from truegreen.contract import Caps, Contract
 from truegreen.faces.clean import clean, width
-from truegreen.faces.cli.frame import Frame
+from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.times import span
 from truegreen.facts import Finding, Ticket
 from truegreen.model import FindingOutcome, Phase

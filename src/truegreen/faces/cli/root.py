@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from truegreen.faces.cli.catalogue import COMMANDS, root_help
+from truegreen.faces.cli.declared import Declared
 from truegreen.faces.cli.faults import guarded
-from truegreen.faces.cli.frame import Family, Frame, shared_options
+from truegreen.faces.cli.frame import Family, Frame, made, shared_options
+from truegreen.faces.cli.output import lenient
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -32,8 +34,8 @@ class Root(Family):
         module = import_module(f"truegreen.faces.cli.{COMMANDS[cmd_name][0]}")
         gc.freeze()  # what is loaded stays: to look through it for garbage would take 6 ms
         gc.enable()
-        found: dict[str, click.Command] = module.COMMANDS
-        return found[cmd_name]
+        found: click.Command | Declared = module.COMMANDS[cmd_name]
+        return made(found) if isinstance(found, Declared) else found
 
     def get_help(self, ctx: click.Context) -> str:
         """The help of the whole, without loading a command."""
@@ -82,7 +84,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None
 
 def run(words: list[str]) -> int:
     """Carry out one command line."""
-    name = "tg" if os.path.basename(sys.argv[0]) == "tg" else "truegreen"
+    name = _called()
     completing = os.environ.get(f"_{name.upper()}_COMPLETE")
     if completing:
         from click.shell_completion import shell_complete  # noqa: PLC0415 - only at the Tab key
@@ -90,9 +92,7 @@ def run(words: list[str]) -> int:
         return shell_complete(
             make_root(), {"obj": Frame(words)}, name, f"_{name.upper()}_COMPLETE", completing
         )
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a glyph that the locale lacks is no reason to stop
-            stream.reconfigure(errors="replace")
+    lenient()
     frame = Frame(words)
     return guarded(frame, lambda: _carry_out(frame, name))
 
@@ -105,3 +105,21 @@ def _carry_out(frame: Frame, name: str) -> int | None:
     with root.make_context(name, list(frame.words), obj=frame) as context:
         status: int | None = root.invoke(context)
     return status
+
+
+def _called() -> str:
+    return "tg" if os.path.basename(sys.argv[0]) == "tg" else "truegreen"
+
+
+def retold(frame: Frame, name: str, error: BaseException) -> int:
+    """An error of a command that was read without click, told as if it had not been."""
+
+    def again() -> int:
+        if isinstance(error, click.UsageError) and error.ctx is None:
+            root = make_root()
+            above = click.Context(root, info_name=_called(), obj=frame)
+            command = root.get_command(above, name) or root
+            error.ctx = click.Context(command, above, name)
+        raise error
+
+    return guarded(frame, again)

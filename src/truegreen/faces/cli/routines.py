@@ -6,10 +6,11 @@ import click
 
 from truegreen.errors import NotFound
 from truegreen.faces.axes import run_look, task_look
-from truegreen.faces.cli.frame import Frame, command, family, nearest, offered
+from truegreen.faces.cli.frame import Frame, command, family, offered
 from truegreen.faces.cli.outcome import OK
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
 from truegreen.faces.documents import Document
+from truegreen.faces.meant import nearest
 from truegreen.faces.recurring import ROLLUPS, act, documents, routine_document
 from truegreen.faces.times import local_minute
 from truegreen.model import RunStatus, TaskStatus

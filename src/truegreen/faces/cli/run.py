@@ -7,7 +7,6 @@ import sys
 from functools import partial
 from typing import Any
 
-import click
 from msgspec.structs import replace
 
 from truegreen.app import operator, place_of, workplace_of
@@ -19,7 +18,8 @@ from truegreen.contract import (
     read_contract,
 )
 from truegreen.errors import InvalidInput, Refused
-from truegreen.faces.cli.frame import F, Frame, Word, command, offered, offering_here
+from truegreen.faces.cli.at_hand import Frame
+from truegreen.faces.cli.declared import OFFERING_HERE, Argument, Declared, Option
 from truegreen.faces.cli.outcome import tell
 from truegreen.faces.cli.progress import shown
 from truegreen.faces.cli.signals import interruptible
@@ -38,116 +38,8 @@ from truegreen.work.workspace import top_of
 from truegreen.work.workspace.dotgit import remotes_of, repository_of
 
 ENGINE_ENDED = "the engine ended the job"
-_CONTRACT_OPTIONS = [
-    click.option(
-        "--gate",
-        "gates",
-        multiple=True,
-        metavar="CMD",
-        help="A check that decides: a command, or the name of a [gates] table. Several times.",
-        shell_complete=offered("[gates]"),
-    ),
-    click.option(
-        "--protect",
-        multiple=True,
-        metavar="GLOB",
-        help="Paths that gates see as they were before the agent. Several times.",
-    ),
-    click.option(
-        "--before",
-        type=Word(Before),
-        metavar="fail|pass|any",
-        help="What the gates must say about the tree before the agent; `fail` proves a fix.",
-    ),
-    click.option(
-        "--evaluator",
-        "evaluators",
-        multiple=True,
-        metavar="NAME",
-        help="A judge that has to agree: an [evaluators] table, or a command. Several times.",
-        shell_complete=offered("[evaluators]"),
-    ),
-    click.option(
-        "--task",
-        "template",
-        default="",
-        metavar="NAME",
-        help="A [tasks] template.",
-        shell_complete=offered("[tasks]"),
-    ),
-    click.option(
-        "--agent",
-        metavar="NAME",
-        help="An [agents] table of truegreen.toml.",
-        shell_complete=offered("[agents]"),
-    ),
-    click.option("--title", metavar="T", help="What lists call it."),
-    click.option("--goal", metavar="T", help="What is to be achieved; fills {goal}."),
-    click.option("--done-when", metavar="T", help="When it is achieved, for evaluators to judge."),
-    click.option("--role", metavar="R", help="Whose work it is; some roles are reviewed by QA."),
-    click.option(
-        "--mode",
-        type=Word(Mode),
-        metavar="M",
-        help="interactive, assisted (pause at a checkpoint) or autonomous (blocked at one).",
-    ),
-    click.option(
-        "--max-attempts", type=click.IntRange(1, 100), metavar="N", help="Failures before failed."
-    ),
-    click.option(
-        "--cap",
-        metavar="LIST",
-        help="Where the host stops it: turns=40,time=1h,idle=10m,cost_usd=5,tokens=2000000",
-    ),
-    click.option(
-        "--rescue",
-        metavar="LIST",
-        help="Exits whose work gates may still find done, e.g. unclaimed,turn_cap; or none.",
-    ),
-    click.option(
-        "--isolation",
-        type=Word(Isolation),
-        metavar="L",
-        help="auto, jail, reaper or none; refused where it is not to be had.",
-    ),
-    click.option(
-        "--wait-for",
-        multiple=True,
-        metavar="KIND:WHAT",
-        help="Starts after message:TOPIC, message:TASK, human:QUESTION, file:PATH, task:TASK"
-        " or time:WHEN. Several times.",
-    ),
-    click.option("--cwd", metavar="DIR", help="Where the agent works; default: here."),
-    click.option(
-        "--claim-file", metavar="PATH", help="The file in which the agent declares, in its folder."
-    ),
-    click.option(
-        "--pass-env", multiple=True, metavar="NAME", help="A further variable for the agent."
-    ),
-    click.option(
-        "--gateway/--no-gateway",
-        default=None,
-        help="Let the agent think through truegreen's own door: no real key, exact tokens.",
-    ),
-    click.argument("words", nargs=-1, metavar="[--] [COMMAND]...", type=click.UNPROCESSED),
-]
 
 
-def _contract_options(function: F) -> F:
-    for option in reversed(_CONTRACT_OPTIONS):
-        function = option(function)
-    return function
-
-
-@command(
-    "run",
-    'truegreen run --gate "pytest -q" --protect "tests/**" -- claude -p "fix the parser"',
-    "truegreen run --gate ./check.sh --cap time=30m,idle=5m -- python agent.py",
-    "truegreen run --task fix-parser            a template of truegreen.toml",
-    "truegreen run --gate make --no-wait -- codex exec 'build it'    in the background",
-)
-@click.option("--no-wait", is_flag=True, help="Carry it out in the background; says its id.")
-@_contract_options
 def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     """Create a task and take it to a verdict, here and now, without a server.
 
@@ -167,24 +59,6 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
         return carry_out(frame, config, ledger, task.id)
 
 
-@command(
-    "add",
-    'truegreen add --gate "pytest -q" --title "fix the parser" -- claude -p "fix the parser"',
-    "truegreen add --task fix-parser --priority 5",
-    "truegreen add --task deploy --wait-for message:built --wait-for 'human:deploy it?'",
-)
-@click.option("--priority", type=click.IntRange(-100, 100), metavar="N", help="Higher goes first.")
-@click.option(
-    "--depends-on",
-    multiple=True,
-    metavar="TASK",
-    help="Waits until this one has succeeded.",
-    shell_complete=offered("tasks"),
-)
-@click.option("--label", "labels", multiple=True, metavar="L", help="Only a worker that has it.")
-@click.option("--worktree", is_flag=True, help="In a fresh checkout of HEAD, wherever it runs.")
-@click.option("--here", is_flag=True, help="On this host alone, in the folder as it is.")
-@_contract_options
 def add(frame: Frame, *, worktree: bool, here: bool, **options: Any) -> int:
     """Create a queued task for a server or worker; `truegreen attempt` carries it out here."""
     config = frame.load()
@@ -212,16 +86,6 @@ def reachable(
     return replace(contract, source=source_of(place_of(config), contract.cwd, apart=worktree))
 
 
-@command(
-    "attempt",
-    "truegreen attempt tsk_0c                 carry out a queued task here and now",
-    "truegreen attempt tsk_0c --labels gpu    this machine has what the task wants",
-)
-@click.argument("task", shell_complete=offered("tasks", statuses=(TaskStatus.QUEUED,)))
-@offering_here
-@click.option(
-    "--job", default="", metavar="JOB", help="The order of an engine; refused if it was taken."
-)
 def attempt(frame: Frame, task: str, labels: str, job: str, *, anyway: bool) -> int:
     """Take a queued task to a verdict, here and now. Exit status as `run`.
 
@@ -272,7 +136,139 @@ def in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) ->
     return 0
 
 
-for _made in (run, add):
-    _made.allow_interspersed_args = False
-
-COMMANDS = {"run": run, "add": add, "attempt": attempt}
+_CONTRACT = (
+    Option(
+        "--gate",
+        "A check that decides: a command, or the name of a [gates] table. Several times.",
+        "CMD",
+        called="gates",
+        many=True,
+        offers=("[gates]",),
+    ),
+    Option(
+        "--protect",
+        "Paths that gates see as they were before the agent. Several times.",
+        "GLOB",
+        many=True,
+    ),
+    Option(
+        "--before",
+        "What the gates must say about the tree before the agent; `fail` proves a fix.",
+        "fail|pass|any",
+        Before,
+    ),
+    Option(
+        "--evaluator",
+        "A judge that has to agree: an [evaluators] table, or a command. Several times.",
+        "NAME",
+        called="evaluators",
+        many=True,
+        offers=("[evaluators]",),
+    ),
+    Option(
+        "--task",
+        "A [tasks] template.",
+        "NAME",
+        called="template",
+        default="",
+        offers=("[tasks]",),
+    ),
+    Option("--agent", "An [agents] table of truegreen.toml.", "NAME", offers=("[agents]",)),
+    Option("--title", "What lists call it.", "T"),
+    Option("--goal", "What is to be achieved; fills {goal}.", "T"),
+    Option("--done-when", "When it is achieved, for evaluators to judge.", "T"),
+    Option("--role", "Whose work it is; some roles are reviewed by QA.", "R"),
+    Option(
+        "--mode",
+        "interactive, assisted (pause at a checkpoint) or autonomous (blocked at one).",
+        "M",
+        Mode,
+    ),
+    Option("--max-attempts", "Failures before failed.", "N", (1, 100)),
+    Option(
+        "--cap",
+        "Where the host stops it: turns=40,time=1h,idle=10m,cost_usd=5,tokens=2000000",
+        "LIST",
+    ),
+    Option(
+        "--rescue",
+        "Exits whose work gates may still find done, e.g. unclaimed,turn_cap; or none.",
+        "LIST",
+    ),
+    Option(
+        "--isolation",
+        "auto, jail, reaper or none; refused where it is not to be had.",
+        "L",
+        Isolation,
+    ),
+    Option(
+        "--wait-for",
+        "Starts after message:TOPIC, message:TASK, human:QUESTION, file:PATH, task:TASK"
+        " or time:WHEN. Several times.",
+        "KIND:WHAT",
+        many=True,
+    ),
+    Option("--cwd", "Where the agent works; default: here.", "DIR"),
+    Option("--claim-file", "The file in which the agent declares, in its folder.", "PATH"),
+    Option("--pass-env", "A further variable for the agent.", "NAME", many=True),
+    Option(
+        "--gateway",
+        "Let the agent think through truegreen's own door: no real key, exact tokens.",
+        kind=bool,
+        off="--no-gateway",
+    ),
+)
+_WORDS = Argument("words", "[--] [COMMAND]...", rest=True)
+_RUN = Declared(
+    "run",
+    run,
+    (
+        Option("--no-wait", "Carry it out in the background; says its id.", kind=bool),
+        *_CONTRACT,
+    ),
+    _WORDS,
+    (
+        'truegreen run --gate "pytest -q" --protect "tests/**" -- claude -p "fix the parser"',
+        "truegreen run --gate ./check.sh --cap time=30m,idle=5m -- python agent.py",
+        "truegreen run --task fix-parser            a template of truegreen.toml",
+        "truegreen run --gate make --no-wait -- codex exec 'build it'    in the background",
+    ),
+)
+_ADD = Declared(
+    "add",
+    add,
+    (
+        Option("--priority", "Higher goes first.", "N", (-100, 100)),
+        Option(
+            "--depends-on",
+            "Waits until this one has succeeded.",
+            "TASK",
+            many=True,
+            offers=("tasks",),
+        ),
+        Option("--label", "Only a worker that has it.", "L", called="labels", many=True),
+        Option("--worktree", "In a fresh checkout of HEAD, wherever it runs.", kind=bool),
+        Option("--here", "On this host alone, in the folder as it is.", kind=bool),
+        *_CONTRACT,
+    ),
+    _WORDS,
+    (
+        'truegreen add --gate "pytest -q" --title "fix the parser" -- claude -p "fix the parser"',
+        "truegreen add --task fix-parser --priority 5",
+        "truegreen add --task deploy --wait-for message:built --wait-for 'human:deploy it?'",
+    ),
+)
+_ATTEMPT = Declared(
+    "attempt",
+    attempt,
+    (
+        *OFFERING_HERE,
+        Option("--job", "The order of an engine; refused if it was taken.", "JOB", default=""),
+    ),
+    Argument("task", offers=("tasks",), statuses=(TaskStatus.QUEUED,)),
+    (
+        "truegreen attempt tsk_0c                 carry out a queued task here and now",
+        "truegreen attempt tsk_0c --labels gpu    this machine has what the task wants",
+    ),
+)
+COMMANDS = {"run": _RUN, "add": _ADD, "attempt": _ATTEMPT}

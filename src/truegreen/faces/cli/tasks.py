@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from truegreen.contract import checked
 from truegreen.faces.choosing import ago, done_by
-from truegreen.faces.cli.frame import Frame, Word, command, offered
+from truegreen.faces.cli.at_hand import Frame
+from truegreen.faces.cli.declared import Argument, Declared, Option
 from truegreen.faces.documents import page_document, task_document
 from truegreen.faces.waits import add_waits
 from truegreen.model import Cell, ExitReason, TaskStatus
@@ -20,58 +18,6 @@ SHOWN_EVENTS = 200
 _WORD_BYTES = 1000
 
 
-def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001
-    return checked(value, f"--{param.name}", _WORD_BYTES) if value is not None else None
-
-
-@command(
-    "list",
-    "truegreen list                                  the newest tasks, silent failures first",
-    "truegreen list --status needs_review --status blocked",
-    "truegreen list --cell silent_failure --json     for a script",
-    "truegreen list --search parser --limit 10",
-)
-@click.option(
-    "--status",
-    "statuses",
-    multiple=True,
-    type=Word(TaskStatus),
-    metavar="S",
-    help="Only this task status; several times for one of several. See: truegreen states.",
-)
-@click.option("--cell", type=Word(Cell), metavar="C", help="Only this cell of the matrix.")
-@click.option("--exit-reason", type=Word(ExitReason), metavar="R", help="Only this exit reason.")
-@click.option("--role", callback=_words, metavar="ROLE", help="Only tasks of this role.")
-@click.option(
-    "--agent",
-    callback=_words,
-    metavar="AGENT",
-    help="Only what it did: an agent's id, or name.",
-    shell_complete=offered("agent_names", "agents"),
-)
-@click.option(
-    "--search",
-    callback=_words,
-    metavar="TEXT",
-    help="Only tasks with these words in title or goal.",
-)
-@click.option(
-    "--since",
-    callback=_words,
-    metavar="TIME",
-    help="Only tasks that ended, or were created, in the last 12h, 7d…",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, LONGEST_PAGE),
-    default=PAGE,
-    show_default=True,
-    metavar="N",
-    help="At most so many.",
-)
-@click.option(
-    "--after", callback=_words, metavar="CURSOR", help="Go on after the page that gave this cursor."
-)
 def list_tasks(
     frame: Frame,
     statuses: tuple[TaskStatus, ...],
@@ -158,12 +104,6 @@ def _again(frame: Frame, where: Filter, since: str | None, limit: int) -> str:
     return shlex.join(words)
 
 
-@command(
-    "show",
-    "truegreen show tsk_0c3k9           any unique beginning of an id",
-    "truegreen show tsk_0c3k9 --json    the document that HTTP gives too",
-)
-@click.argument("task", shell_complete=offered("tasks"))
 def show(frame: Frame, task: str) -> None:
     """Show everything about one TASK: both axes, claim against evidence, findings, runs, budget."""
     with frame.ledger() as ledger:
@@ -181,4 +121,63 @@ def show(frame: Frame, task: str) -> None:
     draw_dossier(frame.paper(), dossier, document, events)
 
 
-COMMANDS = {"list": list_tasks, "show": show}
+_LIST = Declared(
+    "list",
+    list_tasks,
+    (
+        Option(
+            "--status",
+            "Only this task status; several times for one of several. See: truegreen states.",
+            "S",
+            TaskStatus,
+            "statuses",
+            many=True,
+        ),
+        Option("--cell", "Only this cell of the matrix.", "C", Cell),
+        Option("--exit-reason", "Only this exit reason.", "R", ExitReason),
+        Option("--role", "Only tasks of this role.", "ROLE", longest=_WORD_BYTES),
+        Option(
+            "--agent",
+            "Only what it did: an agent's id, or name.",
+            "AGENT",
+            longest=_WORD_BYTES,
+            offers=("agent_names", "agents"),
+        ),
+        Option(
+            "--search",
+            "Only tasks with these words in title or goal.",
+            "TEXT",
+            longest=_WORD_BYTES,
+        ),
+        Option(
+            "--since",
+            "Only tasks that ended, or were created, in the last 12h, 7d…",
+            "TIME",
+            longest=_WORD_BYTES,
+        ),
+        Option("--limit", "At most so many.", "N", (1, LONGEST_PAGE), default=PAGE),
+        Option(
+            "--after",
+            "Go on after the page that gave this cursor.",
+            "CURSOR",
+            longest=_WORD_BYTES,
+        ),
+    ),
+    examples=(
+        "truegreen list                                  the newest tasks, silent failures first",
+        "truegreen list --status needs_review --status blocked",
+        "truegreen list --cell silent_failure --json     for a script",
+        "truegreen list --search parser --limit 10",
+    ),
+)
+_SHOW = Declared(
+    "show",
+    show,
+    (),
+    Argument("task", offers=("tasks",)),
+    (
+        "truegreen show tsk_0c3k9           any unique beginning of an id",
+        "truegreen show tsk_0c3k9 --json    the document that HTTP gives too",
+    ),
+)
+COMMANDS = {"list": _LIST, "show": _SHOW}

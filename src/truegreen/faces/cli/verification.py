@@ -13,7 +13,7 @@ from truegreen.config import Config
 from truegreen.contract import Contract, Gate, make_contract
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.dossier import outcome
-from truegreen.faces.cli.frame import Frame, command, nearest, offered
+from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.cli.outcome import (
     FAILED,
     INFRASTRUCTURE,
@@ -28,6 +28,7 @@ from truegreen.faces.cli.paper import Column, Ink, Paper, Row
 from truegreen.faces.cli.progress import shown, tail
 from truegreen.faces.cli.trusting import trusted_settings
 from truegreen.faces.documents import check_document, whole
+from truegreen.faces.meant import nearest
 from truegreen.faces.ordering import is_nothing, keep_cases, no_gate
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Outcome
