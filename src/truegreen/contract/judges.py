@@ -3,7 +3,6 @@
 What an evaluator is told, what its score must reach, and what it may cost is frozen with the task.
 """
 
-import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -28,6 +27,7 @@ from truegreen.contract.reading import (
     minutes,
     refusal,
 )
+from truegreen.patterns import late
 
 COUNT = Meta(ge=1, le=10**12, description="at most so many")
 MONEY = Meta(ge=0.01, le=1_000_000, description="US dollars, at most")
@@ -36,7 +36,7 @@ SHARE = Meta(ge=0.0, le=1, description="a width on the scale of scores")
 PRICE = Meta(ge=0.0, le=1_000_000, description="US dollars for a million tokens")
 
 PROVIDERS = ("anthropic", "openai")
-_ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_ENTRY = late(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class Unsure(StrEnum):

@@ -4,7 +4,6 @@ Secrets are never written here: a key names the environment variable that holds 
 this room's business.
 """
 
-import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -27,6 +26,7 @@ from truegreen.contract.reading import (
     unknown_word,
 )
 from truegreen.model import Cell, TaskStatus
+from truegreen.patterns import late
 
 ZOMBIE = "zombie"
 ALERTS = ("blocked_long", "pending_long", "unknown_share", "queue_age", "queue_depth")
@@ -48,8 +48,8 @@ News = Annotated[
     ),
 ]
 _PORT = Meta(ge=1, le=65535, description="a TCP port")
-_REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}")
-_ADDRESS = re.compile(r"[^@\s,;:<>]{1,64}@[^@\s,;:<>]{1,255}")
+_REPOSITORY = late(r"[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}")
+_ADDRESS = late(r"[^@\s,;:<>]{1,64}@[^@\s,;:<>]{1,255}")
 WAYS = ("url", "webhook", "command", "mail")
 _DIGITS = 8
 

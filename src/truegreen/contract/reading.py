@@ -89,7 +89,7 @@ def checked_line(text: object, what: str) -> str:
         raise refusal(what, f"has {len(line)} characters; the limit is {LINE_CHARACTERS}")
     if not line.strip():
         raise refusal(what, "is empty")
-    if re.search(_UNPRINTABLE, line):
+    if not line.isprintable() and re.search(_UNPRINTABLE, line):
         raise refusal(what, "contains a line break or a control character")
     return line
 

@@ -7,12 +7,12 @@ or by the minute goes by the time that really passes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_FIELDS = re.compile(r"[\w*/,#-]+( [\w*/,#-]+){4}")
+_FIELDS = late(r"[\w*/,#-]+( [\w*/,#-]+){4}")
 _LONGEST = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)

@@ -12,9 +12,10 @@ from msgspec.structs import force_setattr
 
 from truegreen.contract.doers import HOST, Strict
 from truegreen.contract.reading import PATH_BYTES, checked, checked_number, refusal
+from truegreen.patterns import late
 
 PORT = Meta(ge=0, le=65535, description="a TCP port; 0 takes any that is free")
-_URL = re.compile(rf"https?://({HOST})/?")
+_URL = late(rf"https?://({HOST})/?")
 
 
 class Web(Strict, frozen=True, kw_only=True):

@@ -7,17 +7,17 @@ program does that it starts is not to be seen from here, and neither is what a v
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from os.path import basename
 
 from truegreen.doors.shell import Words, commands_of, split_roughly
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 
-_WILD = re.compile(r"[*?\[]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?\+?=")
-_BLANK = re.compile(r"\s")
+_WILD = late(r"[*?\[]")
+_ASSIGNMENT = late(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^]]*\])?\+?=")
+_BLANK = late(r"\s")
 _BEFORE = {
     *("!", "{", "}", "if", "then", "elif", "else", "while", "until", "do", "time", "builtin"),
     *("command", "nohup", "truegreen"),

@@ -14,6 +14,7 @@ import msgspec
 from truegreen.doors.actions import Action
 from truegreen.doors.event import ADDRESSEE, MESSAGING, no
 from truegreen.doors.frame import Answer
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 
 TOOL = ("PreToolUse", "BeforeTool")
@@ -24,8 +25,8 @@ _COMMAND = ("command", "cmd", "script", "chars")
 """Where a tool is given a command line, or what is typed into a shell."""
 _ARGUMENTS = ("file_path", "path", "notebook_path", "absolute_path", "url", "pattern", "to")
 _ADDRESSEE = tuple(name.decode() for name in ADDRESSEE)
-_FAILED = re.compile(r"Exit code (-?\d+)")
-_TOLD = re.compile(r"^Exit Code: (-?\d+)\s*$", re.MULTILINE)
+_FAILED = late(r"Exit code (-?\d+)")
+_TOLD = late(r"^Exit Code: (-?\d+)\s*$", re.MULTILINE)
 _CONTEXT = {
     "claude-code": ("UserPromptSubmit", "PostToolUse"),
     "qwen": (),

@@ -10,13 +10,15 @@ from __future__ import annotations
 import codecs
 import re
 
+from truegreen.patterns import late
+
 Words = list[str]
 
-_PLAIN = re.compile(r"[^\s;&|()<>\\'\"`$#]+")
-_IN_QUOTES = re.compile(r"[^\\\"`$]+")
-_TO = re.compile(r"<<<|<<-?|<>|<&|>>|>&|>\||<|>")
-_APART = re.compile(r"[;&|\n(){}`]+")
-_REDIRECTED = re.compile(r"\d*[<>]+[&|]?\s*[^\s;&|()<>]*")
+_PLAIN = late(r"[^\s;&|()<>\\'\"`$#]+")
+_IN_QUOTES = late(r"[^\\\"`$]+")
+_TO = late(r"<<<|<<-?|<>|<&|>>|>&|>\||<|>")
+_APART = late(r"[;&|\n(){}`]+")
+_REDIRECTED = late(r"\d*[<>]+[&|]?\s*[^\s;&|()<>]*")
 _NOISE = str.maketrans("", "", "'\"\\$")
 _ESCAPABLE = '$`"\\\n'
 _DEEPEST = 40

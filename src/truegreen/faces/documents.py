@@ -5,7 +5,6 @@ The command line and HTTP show the same bytes, so both come here. No terminal, n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from truegreen.faces.times import instant
 from truegreen.faces.waits import condition_document, waiting_steps
 from truegreen.facts import Finding
 from truegreen.model import Cell, ExitDetail, ExitReason, Mode, TaskStatus
+from truegreen.patterns import late
 from truegreen.record.holds import OF_THE_FLEET, Hold
 from truegreen.record.ledger import Ledger, Page
 from truegreen.record.ledger.answers import Question
@@ -46,7 +46,7 @@ SIMULATION = "system:demo"
 _WEAK = ("reaper", "none")
 """What an agent may have left, or hidden something from."""
 # What JSON may carry raw, but a terminal or a reader may take for something else.
-_RISKY = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_RISKY = late("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _read = msgspec.json.decode
 
 

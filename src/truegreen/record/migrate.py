@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 
 import msgspec
 
@@ -20,16 +19,17 @@ from truegreen.errors import (
     StoreCorrupt,
     TruegreenError,
 )
+from truegreen.patterns import late
 from truegreen.record.store import SQL_DIR, Row, Store
 from truegreen.tuples import NamedTuple
 
 REPAIR = "truegreen migrate --repair"
 BACKUP = "truegreen backup FILE"
-_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
-_STATEMENT_END = re.compile(r";[ \t]*\n")
-_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)")
-_INDEX_GONE = re.compile(r"DROP INDEX (?:IF EXISTS )?(\w+)")
-_TRIGGER = re.compile(r"CREATE TRIGGER (\w+)")
+_FILE = late(r"^(\d{4})_(\w+)\.sql$")
+_STATEMENT_END = late(r";[ \t]*\n")
+_INDEX = late(r"CREATE (?:UNIQUE )?INDEX (\w+)")
+_INDEX_GONE = late(r"DROP INDEX (?:IF EXISTS )?(\w+)")
+_TRIGGER = late(r"CREATE TRIGGER (\w+)")
 GUARDS_FILE = os.path.join(SQL_DIR, "guards.json")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from truegreen import errors
 from truegreen.errors import Broken, StoreBusy, TruegreenError
 from truegreen.model import Severity
+from truegreen.patterns import late
 from truegreen.record import rows
 from truegreen.record.conditions import Condition
 from truegreen.record.fleet_rules import (
@@ -35,11 +36,11 @@ Row = tuple[Any, ...]
 C = TypeVar("C")
 
 SQL_DIR = os.path.join(os.path.dirname(__file__), "sql")
-REFUSAL = re.compile(r"truegreen/(\w+): (.*)")
+REFUSAL = late(r"truegreen/(\w+): (.*)")
 _NAME = "-- name: "
-_STATEMENT = re.compile(r"(?:--[^\n]*\n)+(.*?);$", re.MULTILINE | re.DOTALL)
-_FRAGMENT = re.compile(r"\{(\w+)\}")
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_STATEMENT = late(r"(?:--[^\n]*\n)+(.*?);$", re.MULTILINE | re.DOTALL)
+_FRAGMENT = late(r"\{(\w+)\}")
+_PARAMETER = late(r"(?<![:\w]):([a-z_]+)")
 _AS_WRITTEN = r":\1"
 
 

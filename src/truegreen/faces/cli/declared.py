@@ -101,7 +101,10 @@ def _load(name: str) -> Declared:
     import gc  # noqa: PLC0415 - built in
     from importlib import import_module  # noqa: PLC0415 - only now
 
-    module = import_module(f"truegreen.faces.cli.{COMMANDS[name][0]}")
+    try:
+        module = import_module(f"truegreen.faces.cli.{COMMANDS[name][0]}")
+    except Exception as error:  # it is told where it happens again, under the one handler
+        raise _UnusualError from error
     gc.freeze()  # what is loaded stays: to look through it for garbage would take 6 ms
     gc.enable()
     found: Declared = module.COMMANDS[name]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from truegreen.faces.clean import clean, width
 from truegreen.faces.cli.output import write_text
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from truegreen.faces.axes import Look, Rgb
 
-_BLANKS = re.compile(r"(?: |\x1b\[[0-9;]*m)* (?: |\x1b\[[0-9;]*m)*$", re.MULTILINE)
+_BLANKS = late(r"(?: |\x1b\[[0-9;]*m)* (?: |\x1b\[[0-9;]*m)*$", re.MULTILINE)
 _NARROWEST = 60
 _DARKEST = 60
 """A colour darker than this would be ink on ink: it becomes the ground instead."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from truegreen.contract import checked
 from truegreen.errors import BudgetSpent, InvalidInput, Stale
 from truegreen.facts import Actor, Ticket
+from truegreen.patterns import late
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.rows import Artifact, read
 from truegreen.record.store import Tx
@@ -15,7 +15,7 @@ from truegreen.record.store import Tx
 LARGEST_ARTIFACT = 16 << 20
 MOST_ARTIFACTS, MOST_BYTES = 100, 64 << 20
 _NAME_LIMIT = 200
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = late(r"[0-9a-f]{64}")
 
 
 class Artifacts(Desk):

@@ -5,15 +5,15 @@ The key goes by the environment and never into the arguments, which everybody on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
+from truegreen.patterns import late
 from truegreen.work.agents.events import json_object
 from truegreen.work.agents.reading import GatewayDoor
 
 Pointed = tuple[list[str], dict[str, str]]
 
-_OF_PROVIDERS = re.compile(
+_OF_PROVIDERS = late(
     r"(?:ANTHROPIC|OPENAI|AZURE_OPENAI|CODEX|GEMINI|GOOGLE|GOOGLE_GENERATIVE_AI|OPENROUTER|DEEPSEEK"
     r"|GROQ|MISTRAL|XAI|DASHSCOPE|BAILIAN|QWEN|CLAUDE_CODE|OPENCODE|AWS_BEARER|COHERE|TOGETHER"
     r"|FIREWORKS|CEREBRAS|MOONSHOT|ZAI|LITELLM)_"

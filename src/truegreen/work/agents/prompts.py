@@ -5,11 +5,12 @@ Pure, and ignorant of which client it is: the clients' modules say which words t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from os.path import basename
 
-_PLACEHOLDER = re.compile(r"\{(goal|feedback|message|session)\}")
+from truegreen.patterns import late
+
+_PLACEHOLDER = late(r"\{(goal|feedback|message|session)\}")
 
 
 def filled(words: Sequence[str], **values: str) -> list[str]:

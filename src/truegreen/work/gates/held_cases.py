@@ -20,14 +20,15 @@ from msgspec.structs import replace
 from truegreen.contract import Gate, GateKind
 from truegreen.contract.reading import canonical, convert, digest_of, refusal
 from truegreen.errors import InvalidInput
+from truegreen.patterns import late
 from truegreen.work.documents import NotJson, Trouble, inside, read_document, read_regular
 from truegreen.work.gates.schema import same
 
 CASES = 1000
 DATA_BYTES = 16 * 1024 * 1024
 KEPT_BYTES = 64 * 1024 * 1024
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}")
-_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_NAME = late(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}")
+_DIGEST = late(r"sha256:([0-9a-f]{64})")
 _PARTS = ("in", "out", "args", "code")
 _ARGUMENTS = 1000
 _ARGUMENT_BYTES = 100_000

@@ -6,13 +6,14 @@ nothing: no escape sequence, no direction mark and no line break survives into a
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from truegreen.patterns import late
 
 REASON_CHARACTERS = 300
 TAIL_BYTES = 8 * 1024
 
-_SEQUENCE = re.compile(
+_SEQUENCE = late(
     r"\x1b[PX\]^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # operating system commands and the like
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours and cursor movements
     r"|\x1b[ -/]*[0-~]"

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.gates.spoken import (
     ANYWHERE,
@@ -171,17 +172,17 @@ def deciding(words: Sequence[str], changed: Iterable[str]) -> str:
     return next((p for p in paths if os.path.basename(p) in names or p in shadows), "")
 
 
-_ANY_SETTINGS = re.compile(
+_ANY_SETTINGS = late(
     r"(?:jest|vitest|vite|babel)\.config\..*|\.(?:mocha|babel)rc.*|\.?phpunit.*\.xml(?:\.dist)?"
     r"|\.rspec|CTestTestfile\.cmake"
 )
 _RUNNERS_SETTINGS = {
     "": _ANY_SETTINGS,
-    "jest": re.compile(r"(?:jest|babel)\.config\..*|\.babelrc.*"),
-    "vitest": re.compile(r"vite(?:st)?\.config\..*"),
-    "mocha": re.compile(r"\.mocharc.*"),
-    "phpunit": re.compile(r"\.?phpunit.*\.xml(?:\.dist)?"),
-    "rspec": re.compile(r"\.rspec"),
+    "jest": late(r"(?:jest|babel)\.config\..*|\.babelrc.*"),
+    "vitest": late(r"vite(?:st)?\.config\..*"),
+    "mocha": late(r"\.mocharc.*"),
+    "phpunit": late(r"\.?phpunit.*\.xml(?:\.dist)?"),
+    "rspec": late(r"\.rspec"),
 }
 _START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
 _SHADOWS = frozenset(
@@ -193,7 +194,7 @@ _SHADOWS = frozenset(
 """Modules of the tree that Python would take for its own."""
 
 
-_TESTS = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")
+_TESTS = late(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")
 
 
 def rewritten(words: Sequence[str], changes: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from truegreen.contract import Gate, GateKind
 from truegreen.errors import InvalidInput
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.gates.python_tests.words import refusal
 
@@ -23,17 +24,15 @@ _BUILT_IN = frozenset(
         *("trap", "type", "ulimit", "umask", "unset", "until", "wait", "while"),
     }
 )
-_NEEDS_SHELL = re.compile(r"[|&;<>$`*?()\n]|^\s*\w+=|(?:^|\s)~|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_NEEDS_SHELL = late(r"[|&;<>$`*?()\n]|^\s*\w+=|(?:^|\s)~|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 # What a plain `sh` does not know, or reads as plain text
-_NEEDS_BASH = re.compile(
-    r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\[\[|<\(|<<<|\bpipefail\b|\bsource\b|\bpushd\b"
-)
+_NEEDS_BASH = late(r"\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\[\[|<\(|<<<|\bpipefail\b|\bsource\b|\bpushd\b")
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 ANYWHERE = "**"
 """A folder that only the shell knows."""
-_PYTHON = re.compile(r"python(?:\d+(?:\.\d+)*)?")
-_OPERATOR = re.compile(r"[();<>|&]+")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PYTHON = late(r"python(?:\d+(?:\.\d+)*)?")
+_OPERATOR = late(r"[();<>|&]+")
+_ASSIGNMENT = late(r"[A-Za-z_]\w*=")
 _NAME_CHARACTERS = 60
 _OPENING = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "coproc"})
 _NO_COMMAND = frozenset({"for", "case", "select", "function", "fi", "done", "esac", "}", "in"})

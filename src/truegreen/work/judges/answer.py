@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from truegreen.contract import Evaluator
 from truegreen.contract.judges import Unsure
 from truegreen.model import FindingOutcome
+from truegreen.patterns import late
 from truegreen.work.documents import NotJson, read_document
 from truegreen.work.gates.output import one_line
 
@@ -35,7 +36,7 @@ _KEYS = 20
 _LOOKS = 200
 """How many opening braces are looked at for a second answer; more of them is no plain answer."""
 _ANSWERS = ("score", "verdict", "done")
-_FENCE = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
+_FENCE = late(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n[ \t]*```", re.DOTALL)
 _TOKENS = (
     *("input_tokens", "output_tokens"),
     *("cache_creation_input_tokens", "cache_read_input_tokens"),

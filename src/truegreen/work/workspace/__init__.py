@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import msgspec
 
 from truegreen import errors
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.workspace import dotgit, laying, names, objects
 from truegreen.work.workspace.disk import FOLDER, room
@@ -43,7 +44,7 @@ __all__ = ["Change", "Globs", "Laid", "Limits", "Snapshot", "TooMuch", "Workspac
 
 DIFF_BYTES = 65_536
 _DIFF_S = 60.0
-_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.|lock$|$)){0,127}")
+_NAME = late(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.|lock$|$)){0,127}")
 _DERIVED = frozenset({b"__pycache__"})
 _BY_THEIR_RULES = (
     ".: too much to take by the rules of the base; what the agent's own rules ignore was left out"

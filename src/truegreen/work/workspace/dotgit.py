@@ -12,6 +12,7 @@ import re
 import struct
 import zlib
 
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.disk import read_bounded
 from truegreen.work.workspace.ignoring import RULES_BYTES
@@ -21,10 +22,10 @@ _SMALL = 1 << 16
 _CONFIG_BYTES = 1 << 20
 _REFS_BYTES = 64 << 20
 _INDEX_BYTES = 64 << 20
-_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF = re.compile(rb"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
-_SECTION = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*')
-_VALUE = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
+_ID = late(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = late(rb"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
+_SECTION = late(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*')
+_VALUE = late(r"([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
 
 
 class Repository(NamedTuple):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from truegreen import errors
+from truegreen.patterns import late
 from truegreen.work.workspace.wildcards import (
     PATTERN_BYTES,
     Malformed,
@@ -20,7 +21,7 @@ from truegreen.work.workspace.wildcards import (
     split_path,
 )
 
-_BYTE_CODE = re.compile(rb"(.*/)?__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)
+_BYTE_CODE = late(rb"(.*/)?__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)
 
 
 class Globs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.workspace.wildcards import (
     PATTERN_BYTES,
@@ -20,7 +21,7 @@ from truegreen.work.workspace.wildcards import (
 
 RULES_BYTES = 1 << 20
 _MOST_RULES = 20_000
-_TEXT = re.compile(rb"[^*?\[\\]*")
+_TEXT = late(rb"[^*?\[\\]*")
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
+from truegreen.patterns import late
+
 PATH_BYTES = 4096
 NAME_BYTES = 255
 DEPTH = 250
 
 # What HFS+ leaves out when it compares names (U+200C to U+206F and U+FEFF), as UTF-8.
-_UNSEEN = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
+_UNSEEN = late(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
 _GIT = frozenset({b".git", b"git~1"})
 _MAY_START = frozenset({b".", b"g", b"G", b"\xe2", b"\xef"})  # nearly every name ends here
 

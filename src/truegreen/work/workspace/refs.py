@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from truegreen.patterns import late
 from truegreen.work.workspace.disk import read_bounded
 from truegreen.work.workspace.dotgit import Repository, head_of, repository_of
 
@@ -22,8 +23,8 @@ _ENTRIES = 20_000
 _SMALL = 1 << 12
 _PACKED_BYTES = 64 << 20
 _DEPTH = 12
-_PACKED = re.compile(rb"^([0-9a-f]{40}(?:[0-9a-f]{24})?) (refs/[^\x00-\x20\x7f]+)$", re.MULTILINE)
-_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\n?")
+_PACKED = late(rb"^([0-9a-f]{40}(?:[0-9a-f]{24})?) (refs/[^\x00-\x20\x7f]+)$", re.MULTILINE)
+_ID = late(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\n?")
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -9,19 +9,19 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from truegreen import errors
+from truegreen.patterns import late
 from truegreen.work.process import Done, tool
 from truegreen.work.workspace.mirror import find_git
 
 FETCH_SECONDS = 600.0
 _LOCAL_SECONDS = 300.0
 _SHOWN = 400
-_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_USER = re.compile(r"(?<=://)[^@/\s]+@")
+_ID = late(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_USER = late(r"(?<=://)[^@/\s]+@")
 _SETTINGS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",

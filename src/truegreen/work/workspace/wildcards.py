@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from truegreen.patterns import late
+
 _CLASSES = {
     b"alnum": rb"[0-9A-Za-z]",
     b"alpha": rb"[A-Za-z]",
@@ -24,7 +26,7 @@ _CLASSES = {
     b"upper": rb"[A-Z]",
     b"xdigit": rb"[0-9A-Fa-f]",
 }
-_NAMED_CLASS = re.compile(rb"\[:([^\]]*):\]")
+_NAMED_CLASS = late(rb"\[:([^\]]*):\]")
 _SLASH = ord("/")
 PATTERN_BYTES = 4096
 
