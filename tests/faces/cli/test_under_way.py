@@ -139,6 +139,16 @@ def test_follow_shows_a_run_in_the_background_from_its_first_word_to_its_last(
     assert tg("wait", task, "--timeout", "40").status == 0
 
 
+def test_a_run_in_the_background_is_not_carried_out_by_what_lies_in_its_folder(
+    tg: Run, work: Path, tmp_path: Path
+):
+    for folder in {work, tmp_path}:
+        (folder / "truegreen.py").write_text("open('hijacked', 'w').close()\n")
+    task = tg("run", "--cwd", work, "--no-wait", "--gate", "true", "--", "true").out.strip()
+    assert tg("wait", task, "--timeout", "40").status == 0
+    assert not any((folder / "hijacked").exists() for folder in (work, tmp_path))
+
+
 def test_retry_now_carries_the_task_out(tg: Run, work: Path):
     words = ("--cwd", work, "--max-attempts", "1", "--gate", "test -f made")
     first = tg("--json", "run", *words, "--", "sh", "-c", "test -f ready && touch made")

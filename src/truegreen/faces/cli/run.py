@@ -125,7 +125,8 @@ def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str, job: s
 
 def in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
     """Have a task carried out by a process of its own; says its id."""
-    words = [sys.executable, "-m", "truegreen", "attempt", task_id, "--anyway", "--json"]
+    # Not as Python has it: agents write in this folder, and a truegreen.py there would be run.
+    words = [sys.executable, "-P", "-m", "truegreen", "attempt", task_id, "--anyway", "--json"]
     words += ["--store", config.store]
     folder = os.path.join(config.state_dir, "runs")
     os.makedirs(folder, mode=0o700, exist_ok=True)
