@@ -12,13 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from truegreen.record.ledger import open_ledger
+from tests.record.lives import opened
+from truegreen.record.ledger import Start, open_ledger
+from truegreen.supervisor.holder import holder_name
 
 HEAVY = {
     *("asyncio", "pathlib", "logging", "argparse", "json", "sqlite3", "unittest", "email", "http"),
     *("urllib", "subprocess", "multiprocessing", "concurrent", "tempfile", "shutil", "socket"),
     *("ssl", "dataclasses", "ctypes", "traceback", "difflib", "tomllib", "csv", "zoneinfo"),
-    *("rich", "pygments", "psycopg", "psycopg_pool"),
+    *("rich", "pygments", "psycopg", "psycopg_pool", "click", "inspect", "typing_extensions"),
 }
 PROBE = """
 import sys
@@ -108,6 +110,23 @@ def test_a_list_in_json_loads_what_it_uses_and_nothing_heavy():
 
 
 @pytest.mark.usefixtures("store")
+def test_a_list_while_an_agent_works_loads_no_supervisor():
+    """Whether its supervisor lives is asked; what a supervisor does is not needed for that."""
+    ledger = open_ledger(os.environ["TRUEGREEN_STORE"])
+    ledger.start(opened(ledger).id, Start(holder_name()))
+    ledger.close()
+    ours = rooms(loaded("list", "--json"))
+    assert {name for name in ours if name.split(".")[1:2] in (["supervisor"], ["work"])} == {
+        "truegreen.supervisor",
+        "truegreen.supervisor.holder",
+        "truegreen.supervisor.orphans",
+        "truegreen.work",
+        "truegreen.work.shim",
+        "truegreen.work.tree",
+    }
+
+
+@pytest.mark.usefixtures("store")
 def test_a_list_for_a_pipe_loads_no_terminal_library():
     modules = loaded("list")
     assert not {name for name in modules if name.split(".")[0] in {"rich", "pygments"}}
@@ -127,7 +146,7 @@ def test_the_number_of_modules_is_bounded():
     }
     assert counts["--version",] == 3
     assert counts["--help",] == 6
-    assert counts["list", "--json"] <= 185
+    assert counts["list", "--json"] <= 157
 
 
 RUN = ("run", "--json", "--isolation", "none", "--", "true")
@@ -137,6 +156,7 @@ UNASKED = (
     *("truegreen.work.gates.junit", "truegreen.work.gates.http", "truegreen.work.judges.model"),
     *("truegreen.work.judges.command", "truegreen.work.judges.python"),
     *("truegreen.work.agents.claude_code", "truegreen.work.agents.codex"),
+    *("truegreen.supervisor.qa", "truegreen.supervisor.judging", "click", "typing_extensions"),
     *("shutil", "tempfile", "random", "urllib", "asyncio", "ssl", "http", "json", "rich"),
 )
 
@@ -145,7 +165,7 @@ UNASKED = (
 def test_a_run_without_gates_loads_no_gate_no_judge_no_client_and_no_grammar():
     modules = loaded(*RUN, status=3)
     assert {name for name in modules if name.startswith(UNASKED)} == set()
-    assert len(modules) <= 340
+    assert len(modules) <= 311
 
 
 COMPILED = """
@@ -170,7 +190,7 @@ main()
 
 
 @pytest.mark.usefixtures("store")
-@pytest.mark.parametrize(("words", "most"), [(("list", "--json"), 37), (RUN, 98)])
+@pytest.mark.parametrize(("words", "most"), [(("list", "--json"), 21), (RUN, 48)])
 def test_expressions_are_compiled_when_they_are_needed(words: tuple[str, ...], most: int):
     """Each takes half a millisecond; a run once compiled 210."""
     code = COMPILED.format(words=list(words))

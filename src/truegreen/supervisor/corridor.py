@@ -32,7 +32,6 @@ from truegreen.supervisor.outpost import placed
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared, prepare, within
 from truegreen.supervisor.pulse import Pulse, clock_of
-from truegreen.supervisor.qa import Review, case_of, judged_review, prepared_review, reviewer_of
 from truegreen.supervisor.reach import safe_path
 from truegreen.supervisor.recovery import break_off, failure, tidy
 from truegreen.supervisor.roster import going_on, retold
@@ -220,24 +219,26 @@ class Supervisor:
 
     def _review(self, dossier: Dossier, contract: Contract) -> Task:
         """One run of a QA review, by an agent or by an evaluator."""
-        case = case_of(self._ledger, self._place, dossier, contract)
+        from truegreen.supervisor import qa  # noqa: PLC0415 - a large room, and few are reviewed
+
+        case = qa.case_of(self._ledger, self._place, dossier, contract)
         path = safe_path(self._place.environ.get("PATH", os.defpath), case.subject.workspace.root)
         place = self._place._replace(environ={**self._place.environ, "PATH": path})
         rooms = (self._ledger, place, self._watch)
-        who = reviewer_of(contract)
+        who = qa.reviewer_of(contract)
         if contract.evaluators:
             asked = self._reserve(dossier, who, Start(holder_name(), self._place.lease))
-            return self._held(asked, lambda pulse: judged_review(*rooms, case, asked, pulse))
+            return self._held(asked, lambda pulse: qa.judged_review(*rooms, case, asked, pulse))
         with ExitStack() as stack:
             try:
-                prepared = stack.enter_context(prepared_review(place, case, self._watch))
+                prepared = stack.enter_context(qa.prepared_review(place, case, self._watch))
             except (TruegreenError, OSError) as error:
                 return self._misfit(dossier, error)
             prepared = self._afforded(dossier.task.id, prepared)
             ticket = self._reserve(dossier, who, start_of(prepared, self._place.lease))
 
             def work(pulse: Pulse) -> Task:
-                return Review(case, Errand(*rooms, prepared, ticket, pulse)).carry_out()
+                return qa.Review(case, Errand(*rooms, prepared, ticket, pulse)).carry_out()
 
             return self._held(ticket, work)
 

@@ -21,7 +21,6 @@ from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.ledger.verdicts import rejected_tree
 from truegreen.record.rows import Task
 from truegreen.supervisor.holder import holder_name
-from truegreen.supervisor.judging import Panel, consult
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.pulse import Pulse
 from truegreen.supervisor.subject import Subject
@@ -107,6 +106,8 @@ def examine(
             told=watch.found,
         )
     if subject.contract.evaluators:
+        from truegreen.supervisor.judging import Panel, consult  # noqa: PLC0415 - a large room
+
         watch.phase("judges", ", ".join(judge.name for judge in subject.contract.evaluators))
         with Panel(place, subject, ticket.run, pulse.word) as panel:
             found += consult(panel, subject, found, charge=charge, told=watch.found)

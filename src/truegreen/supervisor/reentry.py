@@ -29,14 +29,12 @@ from truegreen.record.ledger.wakes import HEADER_ROOM, LETTERS_ROOM
 from truegreen.supervisor.bribery import merged
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import site_of
-from truegreen.supervisor.judging import Panel
 from truegreen.supervisor.roster import letters
 from truegreen.supervisor.stint import Stint
 from truegreen.supervisor.subject import Heard, Subject
 from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.exits import CAPS, Declared
-from truegreen.work.judges.answer import weighed
 
 _STOPPED = Exit(
     status=RunStatus.EXITED,
@@ -214,6 +212,9 @@ class Reentry:
     def _unreached(self, subject: Subject) -> list[str]:
         if not self._judges:
             return []
+        from truegreen.supervisor.judging import Panel  # noqa: PLC0415 - a large room
+        from truegreen.work.judges.answer import weighed  # noqa: PLC0415 - as above
+
         self._watch.phase("goal", ", ".join(judge.name for judge in self._judges))
         wrong = []
         with Panel(self._place, subject, self._ticket.run, self._word) as panel:
