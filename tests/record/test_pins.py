@@ -80,8 +80,9 @@ def test_a_doubt_names_its_run_until_somebody_trusts(ledger: Ledger) -> None:
     ticket = started(ledger)
     assert ledger.doubted(FILE) is None
     ledger.doubt(ticket.run, FILE, "it was changed")
-    assert ledger.doubted(FILE) == ticket.run
+    assert ledger.doubted(FILE) == (FILE, ticket.run)
     assert ledger.doubted("/elsewhere/truegreen.toml") is None
+    assert ledger.doubted("/elsewhere/truegreen.toml", FILE) == (FILE, ticket.run)
     ledger.keep_pin(FILE, REACH, actor=OPERATOR)
     assert ledger.doubted(FILE) is None
 
@@ -91,7 +92,7 @@ def test_a_doubt_outlives_what_becomes_of_its_task(ledger: Ledger) -> None:
     ticket = started(ledger)
     ledger.doubt(ticket.run, FILE, "it was changed")
     ledger.cancel(ticket.task, actor=OPERATOR, reason="not needed")
-    assert ledger.doubted(FILE) == ticket.run
+    assert ledger.doubted(FILE) == (FILE, ticket.run)
 
 
 def test_every_file_that_was_trusted_is_known(ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stage import staged
-from truegreen import supervisor
+from truegreen.supervisor import corridor
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.prepared import prepare
 from truegreen.supervisor.watch import Watch
@@ -37,7 +37,7 @@ def test_of_two_that_begin_in_the_same_moment_one_is_told_of_the_other(
         together.wait()
         return found
 
-    monkeypatch.setattr(supervisor, "prepare", prepared)
+    monkeypatch.setattr(corridor, "prepare", prepared)
     warned: list[str] = []
     tasks = [stage.add("sleep 1; echo acted >> acts") for _ in range(2)]
     seats = [

@@ -175,9 +175,8 @@ def look(ledger: Ledger, config: Config) -> Standing:
 
 def doubt_of(ledger: Ledger, config: Config) -> Doubt | None:
     """Why nothing may start from these settings, whatever in them changed; changes nothing."""
-    for file in config.looked:
-        if run := ledger.doubted(file):
-            return Doubt(file, run)
+    if doubted := ledger.doubted(*config.looked):
+        return Doubt(*doubted)
     if config.file is None:
         return None
     pin = ledger.pin(config.file)

@@ -192,7 +192,8 @@ def made(declared: Declared) -> Spoken:
     """The same for click: its help, its refusals, and words that are not plain."""
     told, takes = map(_told, declared.options), declared.argument
     params: list[click.Parameter] = [click.Option(names, **more) for names, more in told]
-    params += [_argument(takes)] if takes else []
+    if takes:
+        params.insert(len(params) if takes.rest else 0, _argument(takes))
     spoken = Spoken(
         declared.name,
         callback=click.pass_obj(declared.function),

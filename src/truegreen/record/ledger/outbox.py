@@ -318,11 +318,11 @@ class Outbox(Desk):
         with self._store.snapshot() as tx:
             return [Ran(*row) for row in tx.all("runs_during", **given)]
 
-    def doubted(self, file: str) -> str | None:
-        """The run because of which nobody trusts a settings file, until somebody does."""
+    def doubted(self, *files: str) -> tuple[str, str] | None:
+        """A settings file that nobody trusts until somebody does, and the run that is why."""
         with self._store.snapshot() as tx:
-            row = tx.one("run_of_cause", cause=_cause(file))
-        return row[0] if row else None
+            found = ((file, tx.one("run_of_cause", cause=_cause(file))) for file in files)
+            return next(((file, row[0]) for file, row in found if row), None)
 
     def runs_from(self, key: int, *, limit: int = PAGE) -> list[Ran]:
         """Runs from one on, oldest first."""

@@ -199,18 +199,16 @@ class Reads(Desk):
 
     def task(self, task_id: str) -> Task:
         """One task."""
-        return self.dossier(task_id).task
+        with self._store.snapshot() as tx:
+            return _contracted(tx, task_id)[0]
 
     def dossier(self, task_id: str) -> Dossier:
         """Everything about one task, at one moment."""
         with self._store.snapshot() as tx:
-            row = tx.one("task", id=task_id)
-            if row is None:
-                raise NotFound(f"no task {task_id}")
-            task = read(Task, row[:-1])
+            task, contract = _contracted(tx, task_id)
             return Dossier(
                 task,
-                row[-1],
+                contract,
                 [read(Run, r) for r in tx.all("runs_of_task", key=task.key)],
                 [read(ClaimRow, r) for r in tx.all("claims_of_task", key=task.key)],
                 [read(FindingRow, r) for r in tx.all("findings_of_task", key=task.key)],
@@ -375,6 +373,14 @@ def _behind(tx: Tx, item: str | None) -> dict[Severity, int]:
     known = list(Severity)
     left = known[known.index(last.severity) :]
     return {severity: last.key if severity is last.severity else 0 for severity in left}
+
+
+def _contracted(tx: Tx, task_id: str) -> tuple[Task, str]:
+    """A task, and the terms that it is frozen with."""
+    row = tx.one("task", id=task_id)
+    if row is None:
+        raise NotFound(f"no task {task_id}")
+    return read(Task, row[:-1]), row[-1]
 
 
 def several(given: str, ids: tuple[str, ...]) -> Ambiguous:

@@ -76,6 +76,8 @@ def resolve(repository: Repository, ref: bytes) -> str:
         if text := read_bounded(os.path.join(folder, os.fsdecode(ref)), _SMALL):
             return _id(text.strip())
     packed = read_bounded(os.path.join(repository.common, "packed-refs"), _REFS_BYTES) or b""
+    if ref not in packed:
+        return ""  # most often; an expression for every name takes longer than the reading
     found = re.search(rb"^([0-9a-f]+) " + re.escape(ref) + rb"$", packed, re.MULTILINE)
     return _id(found[1]) if found else ""
 
