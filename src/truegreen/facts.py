@@ -3,11 +3,11 @@
 Plain frozen values. `work` makes them, `record` writes them down; neither room knows the other.
 """
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from truegreen.enums import StrEnum
 from truegreen.model import (
     ClaimKind,
     EndedBy,

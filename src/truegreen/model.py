@@ -6,8 +6,7 @@ from this module or compared with it by a test. It knows no clock, no file and n
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from truegreen.enums import StrEnum
 from truegreen.tuples import NamedTuple
 
 

@@ -1,7 +1,6 @@
 """Who does a run: the program, how it is resumed, and what it may reach; a word more is another."""
 
 import re
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -19,6 +18,7 @@ from truegreen.contract.reading import (
     digest_of,
     refusal,
 )
+from truegreen.enums import StrEnum
 
 HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::[0-9]{1,5})?"
 

@@ -3,7 +3,6 @@
 What an engine is told is said here; what it says back is never believed.
 """
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from msgspec import Meta, field
@@ -21,6 +20,7 @@ from truegreen.contract.reading import (
     duration_field,
     refusal,
 )
+from truegreen.enums import StrEnum
 
 MOST = Meta(ge=1, le=10_000, description="how many jobs at the same time")
 CPUS = Meta(ge=0.0, le=1024.0, description="processors for each job")

@@ -3,7 +3,6 @@
 No setting means «unlimited», and none switches a breaker off: each has its bounds.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -20,6 +19,7 @@ from truegreen.contract.reading import (
     minutes,
     refusal,
 )
+from truegreen.enums import StrEnum
 
 AFTER = Meta(ge=2, le=100, description="so many tasks, or runs, before it opens")
 _LONGEST = minutes(24 * 60)

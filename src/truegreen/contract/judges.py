@@ -3,7 +3,6 @@
 What an evaluator is told, what its score must reach, and what it may cost is frozen with the task.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -27,6 +26,7 @@ from truegreen.contract.reading import (
     minutes,
     refusal,
 )
+from truegreen.enums import StrEnum
 from truegreen.patterns import late
 
 COUNT = Meta(ge=1, le=10**12, description="at most so many")

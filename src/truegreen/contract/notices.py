@@ -4,7 +4,6 @@ Secrets are never written here: a key names the environment variable that holds 
 this room's business.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -25,6 +24,7 @@ from truegreen.contract.reading import (
     refusal,
     unknown_word,
 )
+from truegreen.enums import StrEnum
 from truegreen.model import Cell, TaskStatus
 from truegreen.patterns import late
 

@@ -1,6 +1,5 @@
 """`[routines.NAME]` and `[queue]`: what happens again and again, and what one at a time."""
 
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -14,6 +13,7 @@ from truegreen.contract.reading import (
     minutes,
     refusal,
 )
+from truegreen.enums import StrEnum
 
 ITERATIONS = Meta(ge=1, le=10_000, description="how often, at most")
 

@@ -4,7 +4,6 @@ Every value is checked when it is made, wherever it comes from. The defaults sta
 else. This room knows no configuration file and no store.
 """
 
-from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated
 
@@ -37,6 +36,7 @@ from truegreen.contract.reading import (
     unknown_word,
 )
 from truegreen.contract.waits import Wait, WaitKind, checked_waits, read_wait
+from truegreen.enums import StrEnum
 from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
 
 ATTEMPTS = Meta(ge=1, le=100, description="how many attempts a task has; the last failure is final")

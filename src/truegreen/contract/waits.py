@@ -7,7 +7,6 @@ contract has anyway. This room knows no store and no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from truegreen.contract.reading import (
     Duration,
@@ -18,6 +17,7 @@ from truegreen.contract.reading import (
     refusal,
     unknown_word,
 )
+from truegreen.enums import StrEnum
 from truegreen.errors import InvalidInput
 from truegreen.tuples import NamedTuple
 

@@ -6,9 +6,9 @@ an agent says about itself is none.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from truegreen.enums import StrEnum
 from truegreen.faces.times import instant, span
 from truegreen.model import RunStatus
 from truegreen.tuples import NamedTuple

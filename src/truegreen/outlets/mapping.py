@@ -8,8 +8,8 @@ undone. Nothing but `succeeded` maps to a success, and nothing maps to a word th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 
+from truegreen.enums import StrEnum
 from truegreen.model import Cell, FindingOutcome, TaskStatus
 from truegreen.tuples import NamedTuple
 

@@ -6,11 +6,10 @@ ones that the receipt names. Nothing is written down.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
 from truegreen.contract import digest_of
+from truegreen.enums import StrEnum
 from truegreen.errors import Refused, Unavailable
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Phase

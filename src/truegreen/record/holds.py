@@ -7,8 +7,7 @@ else.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from truegreen.enums import StrEnum
 from truegreen.record.conditions import unmet
 from truegreen.record.fleet_rules import ONE_BY_ONE, SPENT, broken
 

@@ -6,8 +6,7 @@ generated from EDGES, so a rule is written once.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from truegreen.enums import StrEnum
 from truegreen.errors import IllegalMove, InvalidInput, Terminated
 from truegreen.model import (
     HINDERED,

@@ -7,10 +7,10 @@ was set, makes no storm; the others are missed, and count as one row.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 from truegreen.contract.routines import CatchUp, Overlap, Repeat
 from truegreen.contract.schedules import Span
+from truegreen.enums import StrEnum
 from truegreen.model import TaskStatus
 from truegreen.record.lifecycle import SETTLED
 from truegreen.tuples import NamedTuple

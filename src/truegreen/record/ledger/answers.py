@@ -8,11 +8,11 @@ writes the answer, or shows the question.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from truegreen.enums import StrEnum
 from truegreen.errors import Refused, Stale
 from truegreen.model import EventLevel, InboxState, Move, TaskStatus
 from truegreen.record.conditions import Condition

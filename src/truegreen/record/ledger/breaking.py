@@ -6,9 +6,8 @@ and where most of what ended lately could not work at all, for everybody.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from truegreen.contract import Breakers
+from truegreen.enums import StrEnum
 from truegreen.model import NO_BLIND_RETRY, PARENT, ExitDetail, Move
 from truegreen.record.fleet_rules import OUTAGE
 from truegreen.record.ledger.topics import ASKED, PROVIDERS, without_passing

@@ -7,11 +7,11 @@ that is listed may be dead: how long ago it was seen is all that is said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 
 import msgspec
 
 from truegreen.contract import checked
+from truegreen.enums import StrEnum
 from truegreen.facts import SYSTEM, Actor
 from truegreen.record.ledger.desk import Desk
 from truegreen.record.ledger.inputs import to_json

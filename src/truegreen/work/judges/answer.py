@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Evaluator
 from truegreen.contract.judges import Unsure
+from truegreen.enums import StrEnum
 from truegreen.model import FindingOutcome
 from truegreen.patterns import late
 from truegreen.work.documents import NotJson, read_document

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
 
 from truegreen.contract import parse_duration
+from truegreen.enums import StrEnum
 from truegreen.faces.documents import Document, inbox_document
 from truegreen.faces.triage import next_item, together
 from truegreen.faces.web import outer_shapes as shapes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta
 
+from truegreen.enums import StrEnum
 from truegreen.errors import KeyReused
 from truegreen.faces.documents import Document, token_document
 from truegreen.faces.web import outer_shapes as shapes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import StrEnum
 
+from truegreen.enums import StrEnum
 from truegreen.errors import InvalidInput
 from truegreen.tuples import NamedTuple
 from truegreen.work.agents.hooks import CLAUDE_CODE, CODEX, EVENTS, GEMINI, QWEN
