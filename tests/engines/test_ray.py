@@ -41,7 +41,9 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster  # noqa: PLC0415 - as above
 
     with (
-        tempfile.TemporaryDirectory(prefix="tgray-", dir="/tmp", ignore_cleanup_errors=True) as home,
+        tempfile.TemporaryDirectory(
+            prefix="tgray-", dir="/tmp", ignore_cleanup_errors=True
+        ) as home,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("RAY_TMPDIR", home)
