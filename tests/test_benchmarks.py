@@ -239,7 +239,7 @@ def test_a_populated_store_is_in_order_but_for_the_chains_of_copies(store_url: s
 
 
 @pytest.mark.parametrize("name", SUITES)
-@pytest.mark.rotates(5)
+@pytest.mark.rotates(4)
 def test_each_suite_runs(
     name: str,
     bench: Bench,

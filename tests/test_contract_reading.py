@@ -377,6 +377,7 @@ def test_every_field_refuses_a_wrong_type(kind, name):
 @every_field
 @settings(max_examples=10)
 @given(value=JSON_VALUES)
+@pytest.mark.rotates(80)
 def test_every_field_takes_any_json_or_refuses_it(kind, name, value):
     document = {**MINIMAL[kind], name: value}
     try:

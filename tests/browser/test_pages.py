@@ -51,7 +51,7 @@ def check(visitor: Visitor, pictures: Path) -> None:
 
 @pytest.mark.criterion("L05")
 @pytest.mark.parametrize("name", [*PLACES, SILENT, WOKEN, UNDECIDED])
-@pytest.mark.rotates(5)
+@pytest.mark.rotates(3)
 def test_a_page_holds_at_every_width_and_in_both_themes(
     name: str, gallery: Site, visit: Visit, furniture: Furniture, tmp_path: Path
 ):

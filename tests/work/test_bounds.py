@@ -57,6 +57,7 @@ time.sleep(20)
 
 @pytest.mark.criterion("E16")
 @pytest.mark.parametrize("script", [ONE, MANY, SHARED], ids=["one", "many", "shared"])
+@pytest.mark.rotates(3)
 def test_a_tree_that_holds_too_much_memory_is_ended(
     tmp_path: Path, isolation: Isolation, script: str
 ):
@@ -185,6 +186,7 @@ print(ended.stopped, ended.code, ended.signal, ended.disk_full)
 
 
 @pytest.mark.parametrize("how", ["files", "nameless"])
+@pytest.mark.rotates(2)
 def test_the_last_of_a_disk_is_kept_whoever_fills_it(
     tmp_path: Path, isolation: Isolation, how: str
 ):

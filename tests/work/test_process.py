@@ -47,6 +47,7 @@ def _nothing_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 127, 255])
+@pytest.mark.rotates(6)
 def test_an_exit_code_is_told_as_it_was(tmp_path: Path, isolation: Isolation, code: int):
     ended = run(launch(tmp_path, "sh", "-c", f"exit {code}", isolation=isolation))
     assert (ended.code, ended.signal, ended.stopped, ended.launch_error) == (code, None, "", "")
@@ -145,6 +146,7 @@ def test_a_session_of_its_own_keeps_signals_of_the_terminal_away(
         (["sh", "a\0b"], "EINVAL", "zero byte"),
     ],
 )
+@pytest.mark.rotates(10)
 def test_a_command_that_cannot_start_says_why_and_what_to_do(
     tmp_path: Path, isolation: Isolation, argv: list[str], number: str, sentence: str
 ):

@@ -69,6 +69,7 @@ def typed(shell: str, line: str) -> set[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize("line", ["truegreen list --stat", "tg list --stat"])
+@pytest.mark.rotates(3)
 def test_a_real_shell_completes_both_names(shell: str, line: str) -> None:
     assert typed(shell, line) == {"--status"}
 

@@ -31,6 +31,7 @@ READERS = [["list"], ["show", "tsk_0"], ["events"], ["token", "list"]]
         ("x" * 5000, 2, "invalid_input"),
     ],
 )
+@pytest.mark.rotates(10)
 def test_a_bad_store_is_said(
     words: list[str], store: str, status: int, code: str, tg: Run, tmp_path: Path
 ):

@@ -107,7 +107,7 @@ def quiet(web: Web, monkeypatch: pytest.MonkeyPatch) -> Web:
     return web
 
 
-@pytest.mark.rotates(6)
+@pytest.mark.rotates(4)
 @pytest.mark.parametrize("route", SERVED, ids=name_of)
 def test_what_the_description_allows_is_answered_as_it_says(quiet: Web, route: Route):
     fuzzed = Fuzzed(quiet, route)
@@ -126,7 +126,7 @@ def test_what_the_description_allows_is_answered_as_it_says(quiet: Web, route: R
     ask()
 
 
-@pytest.mark.rotates(6)
+@pytest.mark.rotates(4)
 @pytest.mark.parametrize("route", TAKERS, ids=name_of)
 def test_what_the_description_forbids_is_refused(quiet: Web, route: Route):
     fuzzed = Fuzzed(quiet, route)

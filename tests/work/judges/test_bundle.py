@@ -250,6 +250,7 @@ def test_of_a_gates_output_the_end_is_kept():
 
 
 @pytest.mark.parametrize("filler", ["x", '"', "\\", "\n", "\x00", "漢", "\U000e0041"])
+@pytest.mark.rotates(3)
 def test_no_bundle_is_larger_than_the_bound(filler: str):
     much = filler * 300_000
     many = [{"path": much, "text": much} for _ in range(300)]
