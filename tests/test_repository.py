@@ -7,29 +7,16 @@ import os
 import re
 import subprocess
 import tomllib
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.source import nodes, texts, trees
+
 pytestmark = pytest.mark.timeout(300)  # one test reads all of the source, and a machine may be busy
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src" / "truegreen").rglob("*.py"))
-SOURCE_IDS = [str(path.relative_to(ROOT)) for path in SOURCES]
 FILE_LINES = 500
 FUNCTION_LINES = 60
-
-
-@cache
-def texts() -> dict[str, str]:
-    """Every source file, by its name."""
-    return {name: path.read_text() for name, path in zip(SOURCE_IDS, SOURCES, strict=True)}
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """The same, parsed once."""
-    return {name: ast.parse(text) for name, text in texts().items()}
 
 
 def test_the_lock_names_no_address_and_hashes_every_package():
@@ -102,7 +89,7 @@ def test_ci_runs_make_check_and_nothing_else():
 
 
 def test_there_is_source_to_guard():
-    assert SOURCES
+    assert texts()
 
 
 def test_source_file_is_short_enough_to_have_one_subject():
@@ -113,8 +100,8 @@ def test_source_file_is_short_enough_to_have_one_subject():
 def test_functions_are_short():
     long = {
         f"{name}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
-        for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for name, found in nodes().items()
+        for node in found
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
     }
     assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES} == {}

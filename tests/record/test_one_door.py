@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-import truegreen
+from tests.source import nodes, trees
 from truegreen.record.store import SQL_DIR
 
 pytestmark = pytest.mark.timeout(300)  # one test reads all of the source, and a machine may be busy
-SOURCE = Path(truegreen.__file__).parent
 TEXT = (Path(SQL_DIR) / "queries.sql").read_text()
 STATEMENTS = {
     name: re.sub(r"--[^\n]*\n", "", body)
@@ -74,26 +75,15 @@ DRIVERS = {
 }
 
 
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the product; not read before a test asks, which may run elsewhere."""
-    return {
-        str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")
-    }
-
-
-def strings(tree: ast.AST) -> list[str]:
+def strings(nodes: Iterable[ast.AST]) -> list[str]:
     """Every string of a module that is not a docstring, composed ones in one piece."""
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
+    docstrings = set()
     found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
+    for node in nodes:  # a docstring comes after what it is about
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            if node.body and isinstance(node.body[0], ast.Expr):
+                docstrings.add(id(node.body[0].value))
+        elif isinstance(node, ast.JoinedStr):
             parts = [p.value if isinstance(p, ast.Constant) else "x" for p in node.values]
             found.append("".join(map(str, parts)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -101,45 +91,55 @@ def strings(tree: ast.AST) -> list[str]:
     return found
 
 
-def sql_in(tree: ast.AST) -> list[str]:
-    return [text for text in strings(tree) if SQL_WORDS.search(text)]
+def sql_in(nodes: Iterable[ast.AST]) -> list[str]:
+    return [text for text in strings(nodes) if SQL_WORDS.search(text)]
+
+
+class Function(NamedTuple):
+    """Where it is (module and name), its constants, and what it calls: methods, and bare names."""
+
+    place: str
+    words: set[object]
+    methods: set[str]
+    names: set[str]
 
 
 @cache
-def functions() -> list[tuple[str, set[object], set[str]]]:
-    """Every function: module and name, its constants, and the methods that it calls."""
-    found = []
-    for name, tree in modules().items():
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef):
-                nodes = list(ast.walk(function))
-                words: set[object] = {n.value for n in nodes if isinstance(n, ast.Constant)}
-                calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-                methods = {call.attr for call in calls if isinstance(call, ast.Attribute)}
-                found.append((f"{name}:{function.name}", words, methods))
-    return found
+def functions() -> list[Function]:
+    """Every function of the product."""
+    return [
+        _read(f"{module}:{node.name}", node)
+        for module, found in nodes().items()
+        for node in found
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+def _read(place: str, function: ast.FunctionDef) -> Function:
+    read = Function(place, set(), set(), set())
+    for node in ast.walk(function):
+        if isinstance(node, ast.Constant):
+            read.words.add(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            read.methods.add(node.func.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            read.names.add(node.func.id)
+    return read
 
 
 def uses(word: str) -> set[str]:
     """Where a string constant is used: module and function."""
-    return {place for place, words, _ in functions() if word in words}
+    return {each.place for each in functions() if word in each.words}
 
 
 def callers(method: str) -> set[str]:
     """Who calls a method: module and function."""
-    return {place for place, _, methods in functions() if method in methods}
+    return {each.place for each in functions() if method in each.methods}
 
 
 def makers(name: str) -> set[str]:
     """Who calls something by its bare name: module and function."""
-    return {
-        f"{module}:{function.name}"
-        for module, tree in modules().items()
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-    }
+    return {each.place for each in functions() if name in each.names}
 
 
 def writers() -> dict[str, set[str]]:
@@ -231,7 +231,7 @@ def test_evidence_is_made_by_those_who_looked_and_by_nobody_else():
 
 
 def test_every_move_is_decided_by_the_edge_table():
-    (desk,) = (tree for name, tree in modules().items() if name == "record/ledger/desk.py")
+    desk = trees()["record/ledger/desk.py"]
     (move,) = (
         node
         for node in ast.walk(desk)
@@ -243,15 +243,15 @@ def test_every_move_is_decided_by_the_edge_table():
 
 @pytest.mark.criterion("C06", "P07")
 def test_no_sql_that_writes_stands_outside_its_rooms():
-    outside = {name: sql_in(tree) for name, tree in modules().items() if name not in SQL_ROOMS}
+    outside = {name: sql_in(found) for name, found in nodes().items() if name not in SQL_ROOMS}
     assert {name: found for name, found in outside.items() if found} == {}
     assert len(outside) > 100
 
 
 def test_the_drivers_write_no_table_of_the_record():
     for name in ("record/sqlite.py", "record/postgres.py"):
-        assert sql_in(modules()[name]) == []
-    for text in sql_in(modules()["record/migrate.py"]):
+        assert sql_in(nodes()[name]) == []
+    for text in sql_in(nodes()["record/migrate.py"]):
         for _, table in WRITES.findall(text):
             assert table in {"schema_migrations", "schema_objects", "counters"}, text
 
@@ -260,9 +260,9 @@ def test_the_drivers_write_no_table_of_the_record():
 def imported() -> dict[str, set[str]]:
     """What each module imports, by the first part of its name."""
     found: dict[str, set[str]] = {}
-    for name, tree in modules().items():
+    for name, inside in nodes().items():
         named: list[str] = []
-        for node in ast.walk(tree):
+        for node in inside:
             named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             named += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         found[name] = {module.partition(".")[0] for module in named}
@@ -297,7 +297,7 @@ def test_only_the_desk_opens_a_transaction_and_only_migrate_runs_a_script():
     ],
 )
 def test_the_scan_finds_a_writer_that_was_planted(planted: str):
-    assert sql_in(ast.parse(f"def f(tx, table):\n    {planted}\n"))
+    assert sql_in(ast.walk(ast.parse(f"def f(tx, table):\n    {planted}\n")))
 
 
 def test_the_scan_finds_a_planted_query(monkeypatch: pytest.MonkeyPatch):

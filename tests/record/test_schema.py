@@ -13,6 +13,7 @@ import pytest
 from benchmarks.population import populate
 from tests.record.lives import brought, ended, judged, opened, started
 from tests.record.raw_sql import Raw, raw_sql
+from tests.source import nodes
 from truegreen import model
 from truegreen.contract.waits import MET_ONCE
 from truegreen.facts import AgentKind, JobState, JobWord, WakeCause, WakeState
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 S = TaskStatus
-SOURCE = Path(model.__file__).parent
 TEXT = (Path(SQL_DIR) / "queries.sql").read_text()
 NAMES = re.findall(r"^-- name: (.*)$", TEXT, re.MULTILINE)
 
@@ -403,8 +403,8 @@ def words_in_source() -> tuple[set[str], set[str]]:
     """Every string constant of the source, and the beginnings of those that are composed."""
     whole: set[str] = set()
     begun: set[str] = set()
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for inside in nodes().values():
+        for node in inside:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 whole.update(node.value.split("+"))
             if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
