@@ -413,7 +413,6 @@ def times(ledger: Ledger) -> int:
 
 @pytest.mark.criterion("G01", "G05", "G14", "G25")
 @pytest.mark.parametrize("status", TaskStatus)
-@pytest.mark.rotates(12)
 def test_a_hundred_terminates_from_any_status_change_one_thing(
     ledger: Ledger, status: TaskStatus
 ) -> None:
@@ -490,7 +489,6 @@ def _left_by(ledger: Ledger, agent: str, status: AgentStatus) -> str | None:
 @pytest.mark.criterion("G01", "G17", "G14")
 @pytest.mark.parametrize("status", [each for each in TaskStatus if each is not S.QUEUED])
 @pytest.mark.parametrize("then", [each for each in AgentStatus if each is not AgentStatus.PENDING])
-@pytest.mark.rotates(16)
 def test_a_task_in_any_status_takes_its_agent_along_whatever_that_is_at(
     sqlite_url: str, status: TaskStatus, then: AgentStatus
 ) -> None:
