@@ -123,7 +123,7 @@ def boot_id() -> str:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
     except OSError:
-        return ""
+        return "unknown"
 
 
 def wall_clock() -> int:

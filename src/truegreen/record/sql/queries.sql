@@ -414,10 +414,10 @@ SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fe
     WHERE leases.expires_at < :now ORDER BY leases.expires_at LIMIT :n) AS late
   UNION SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fence
     FROM leases JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
-    WHERE leases.boot < :boot ORDER BY leases.boot LIMIT :n) AS before
+    WHERE leases.boot <> '' AND leases.boot < :boot ORDER BY leases.boot LIMIT :n) AS before
   UNION SELECT * FROM (SELECT {lease}, runs.id, tasks.id AS task, tasks.status, tasks.fence
     FROM leases JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
-    WHERE leases.boot > :boot ORDER BY leases.boot LIMIT :n) AS after
+    WHERE leases.boot <> '' AND leases.boot > :boot ORDER BY leases.boot LIMIT :n) AS after
   ORDER BY expires_at LIMIT :n;
 
 -- name: charge_run
