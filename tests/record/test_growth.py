@@ -266,22 +266,24 @@ def test_what_has_a_rare_word_is_sorted_and_never_walked_through_by_age(postgres
 
 
 def planned(store: Any, query: str) -> str:
+    """The plan of a store whose rows lie far apart, as those of a large one do."""
     text, _ = numbered(store.queries[query])
     with store._lent() as connection:
+        connection.execute("SET random_page_cost = 1000; SET enable_seqscan = off")
         rows = connection.execute(f"EXPLAIN (GENERIC_PLAN) {text}".encode()).fetchall()
     return "\n".join(line for (line,) in rows)
 
 
 def test_a_search_of_a_large_store_goes_by_words_alone_and_by_letters_first(postgres_url: str):
-    """Beside an index of words the planner would gladly go through the keys of all tasks.
+    """Beside an index of words the planner would gladly go through others, of all tasks.
 
     How common a word is, four hundred texts tell; to take one apart costs as much as to look
     through fifty for its letters.
     """
     ledger = populated(postgres_url, LARGE)
-    found = planned(ledger.store, "page_of_words+filter_not_silent+filter_search")
+    ways = [f"page_of_words+{part}+filter_search" for part in lists._FOUND.values()]
+    found = "".join(planned(ledger.store, way) for way in ways)
     sampled = planned(ledger.store, "edge_of_words")
     ledger.close()
-    assert "task_words" in found
-    assert "tasks_pkey" not in found
+    assert set(re.findall(r"Index Scan (?:using|on) (\w+)", found)) == {"task_words"}
     assert 0 < sampled.index("~~ ALL") < sampled.index("to_tsvector")

@@ -33,6 +33,7 @@ _PAIRS = (
 )
 """What an index leads to in the order of the list, alone or together."""
 _PARTS = ("filter_silent", "filter_not_silent")
+_FOUND = {part: part.replace("filter", "filter_found") for part in _PARTS}
 
 
 class Filter(NamedTuple):
@@ -200,7 +201,8 @@ def _newest(tx: Tx, terms: _Terms, before: int, limit: int) -> list[Task]:
     edge = row[0] if row else 0
     found: list[Task] = []
     if edge + 1 < before:
-        found = _asked(tx, _said(terms, "filter_search", edge, before), before, limit)
+        among = terms._replace(filters=[_FOUND.get(each, each) for each in terms.filters])
+        found = _asked(tx, _said(among, "filter_search", edge, before), before, limit)
     if edge and len(found) < limit:
         rest = _said(terms, "filter_search_each", 0, edge + 1)
         found += _asked(tx, rest, edge + 1, limit - len(found))
@@ -214,7 +216,7 @@ def _said(terms: _Terms, how: str, edge: int, top: int) -> _Terms:
 def _asked(tx: Tx, terms: _Terms, before: int, limit: int) -> list[Task]:
     """By whatever leads to few tasks: words, an agent, an index that knows places, or their age."""
     values = terms.given | {"before": before}
-    first = SILENT if "filter_silent" in terms.filters else 0
+    first = 0 if {"filter_silent", _FOUND["filter_silent"]}.isdisjoint(terms.filters) else SILENT
     base, filters = _base(terms.filters), terms.filters
     if "agent_key" in values and first:
         filters = [*filters, "filter_agent"]

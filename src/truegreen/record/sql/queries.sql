@@ -1169,6 +1169,14 @@ tasks.silent = 1;
 -- Everything but silent failures.
 tasks.silent = 0;
 
+-- name: filter_found_silent
+-- Only silent failures among what was found already: no index of all of them is laid beside it.
+tasks.silent + 0 = 1;
+
+-- name: filter_found_not_silent
+-- Everything but silent failures, likewise.
+tasks.silent + 0 = 0;
+
 -- name: filter_status
 -- Only one task status.
 tasks.status = :status;
