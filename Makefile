@@ -26,11 +26,11 @@ demo: $(READY) ## set up, then watch scripted agents fail and be caught (about a
 	@echo "== demo: truegreen demo"
 	@$(BIN)/truegreen demo $(ARGS)
 
-test: $(READY) jail runners browser slurm hosts clients ## set up, then run all tests (ARGS="-k name" chooses)
+test: $(READY) jail runners browser slurm hosts clients ## set up, then run the tests; costly ones take turns, ROTATE=all runs every one (ARGS="-k name" chooses)
 	@echo "== tests"
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: $(READY) jail runners browser slurm hosts clients ## what CI runs: format, lint, types, layers, all tests
+check: $(READY) jail runners browser slurm hosts clients ## what CI runs: format, lint, types, layers, tests
 	@echo "== format: ruff format --check"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint: ruff check"
@@ -116,7 +116,7 @@ docs: $(READY) ## write the pages of docs/reference anew from the code
 	@echo "== reference pages"
 	@$(BIN)/python -m tests.docs
 
-criteria: $(READY) jail runners browser slurm hosts clients ## run all tests, then print which acceptance criteria they hold
+criteria: $(READY) jail runners browser slurm hosts clients ## run the tests, then print which acceptance criteria they hold
 	@echo "== criteria held by passing tests"
 	@$(BIN)/python -m pytest -q --criteria $(ARGS)
 
