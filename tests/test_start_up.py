@@ -227,7 +227,7 @@ def test_a_run_is_durable_in_eleven_transactions():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     writes, reads = map(int, done.stderr.split())
     assert writes <= 11
-    assert 0 < reads <= 38
+    assert 0 < reads <= 45  # 36 where nothing else is at work; the lease is looked at by the clock
 
 
 def test_what_every_command_reads_is_not_noted_as_text_that_has_to_be_compiled():
