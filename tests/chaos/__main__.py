@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.fleet import Fault, Round, fleet
+from tests.chaos.fleet import FEED_SECONDS, Fault, Round, fleet
 from tests.chaos.hosts import LEASE, lacking
 
 
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> int:
                 break
             rounds.append(made.round(fault))
             _say(len(rounds), rounds[-1])
-        lost = made.lost_in_all()
+        lost = made.lost_in_all(FEED_SECONDS)
         witnessed = len(made.follower.seen), len(made.clerk.promised)
     text = table(rounds, witnessed, lost)
     print(text)

@@ -29,6 +29,8 @@ S = TaskStatus
 SETTLED = {TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.NEEDS_REVIEW, TaskStatus.BLOCKED}
 PATIENCE = 90.0
 _GLANCES = 10
+FEED_SECONDS = 15.0
+"""So long the feed may lag behind: a writer that was cut off holds it until the server lets go."""
 LONG = LEASE * 1.5
 """Past the lease and past the take-over."""
 _GATE = Gate(name="made", kind=GateKind.RUN, command=("test", "-e", "made"))
@@ -285,7 +287,7 @@ class Fleet:
         self.clerk.check()
         found = [words for job in jobs for words in self.of(job)]
         since = self._places[-1]._replace(feed=self._places[-2].feed)
-        found += [f"lost: {words}" for words in self._lost(since)]
+        found += [f"lost: {words}" for words in self._lost_for_good(since, FEED_SECONDS)]
         found += [f"record: {ailment.message}" for ailment in doctor.examine(self.ledger)]
         return found
 
@@ -337,9 +339,17 @@ class Fleet:
         feed = (newest.xact, newest.key) if newest else (0, 0)
         self._places.append(Place(feed, len(seen), len(promised)))
 
-    def lost_in_all(self) -> list[str]:
+    def _lost_for_good(self, after: Place, seconds: float) -> list[str]:
+        """The feed shows a row once no older writer can come before it: one may be cut off."""
+        deadline, places = time.monotonic() + seconds, list(self._places)
+        while (lost := list(self._lost(after))) and time.monotonic() < deadline:
+            self._places = list(places)
+            time.sleep(0.1)
+        return lost
+
+    def lost_in_all(self, seconds: float = 0.0) -> list[str]:
         """The same for the whole time."""
-        return list(self._lost(Place()))
+        return self._lost_for_good(Place(), seconds)
 
     def close(self) -> None:
         self.follower.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.chaos.fleet import Fault, Fleet, Kind, fleet
+from tests.chaos.fleet import FEED_SECONDS, Fault, Fleet, Kind, fleet
 from tests.chaos.hosts import lacking
 from tests.chaos.witness import Life, lives, now, overlaps
 from tests.conftest import missing
@@ -39,7 +39,7 @@ def test_no_fault_makes_a_double_run_loses_an_answer_or_turns_a_lie_green(chaos:
     of_hosts = some(2, OF_HOSTS)
     rounds = {fault: chaos.round(fault) for fault in (*of_hosts, *some(1, OTHERS))}
     assert {fault: told.wrong for fault, told in rounds.items() if told.wrong} == {}
-    assert chaos.lost_in_all() == []
+    assert chaos.lost_in_all(FEED_SECONDS) == []
     assert len(chaos.clerk.promised) > 8 * len(rounds), "there was always a promise"
     assert any(rounds[fault].again for fault in of_hosts)
     _see_planted_wrongs(chaos)

@@ -254,6 +254,8 @@ def test_an_exception_kills_the_tree_and_goes_on(tmp_path: Path, isolation: Isol
     callbacks: dict[str, Any] = {where: fail}
     with pytest.raises(KeyboardInterrupt):
         run(launch(tmp_path, "sh", "-c", script, isolation=isolation), **callbacks)
+    if isolation is Isolation.NONE:  # the group was killed, and nobody waits for all of it to die
+        until(lambda: alive_with(word) == [])
     assert alive_with(word) == []
 
 
