@@ -17,6 +17,7 @@ from truegreen.model import (
     Level,
     Outcome,
     Phase,
+    ProofStatus,
     Role,
     RunStatus,
 )
@@ -188,11 +189,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     binding: bool = True
 
 
+class Proof(msgspec.Struct, frozen=True):
+    """What shows that the work made the difference: which checks, or why nothing does."""
+
+    status: ProofStatus = ProofStatus.MISSING
+    by: tuple[str, ...] = ()
+    """Such as `gate:tests`, `evaluator:reviewer`, `review:qa`, `person:ana`."""
+    reason: str = ""
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The conclusion from a run's findings."""
+    """The conclusion from a run's findings, and the three answers that it rests on."""
 
     outcome: Outcome
     reason: str
     digest: str
     contract_digest: str
     level: Level = Level.A0
+    require: Level = Level.A2
+    proof: Proof = Proof()

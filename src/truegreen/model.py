@@ -340,6 +340,29 @@ class Level(StrEnum):
     A4 = "A4"
 
 
+class ProofMode(StrEnum):
+    """What a task must show before it may succeed."""
+
+    REQUIRED = "required"
+    REGRESSION = "regression"
+    """Green only means that nothing broke."""
+
+
+class NoopPolicy(StrEnum):
+    """What becomes of a run that declares that there was nothing to do."""
+
+    REVIEW = "review"
+    ACCEPT = "accept"
+
+
+class ProofStatus(StrEnum):
+    """Whether a verdict shows that the work made the difference."""
+
+    SHOWN = "shown"
+    MISSING = "missing"
+    WAIVED = "waived"
+
+
 class Mode(StrEnum):
     """What happens at an approval checkpoint: two modes pause, one blocks."""
 
@@ -410,6 +433,7 @@ class Cell(StrEnum):
 
     TRUE_GREEN = "true_green"
     SILENT_FAILURE = "silent_failure"
+    REPORTED_FAILURE = "reported_failure"
     UNDECIDED = "undecided"
     UNVERIFIED = "unverified"
     AWAITING_VERDICT = "awaiting_verdict"
@@ -443,6 +467,12 @@ CELLS: dict[Cell, CellLook] = {
         L.RED,
         S.CRITICAL,
         "The run looks green, but the checks found the work undone.",
+    ),
+    C.REPORTED_FAILURE: CellLook(
+        "reported failure",
+        L.RED,
+        S.HIGH,
+        "The run ended well, the checks failed, and the agent itself said so.",
     ),
     C.UNDECIDED: CellLook("undecided", L.AMBER, S.NORMAL, "The checks gave no usable answer."),
     C.UNVERIFIED: CellLook(

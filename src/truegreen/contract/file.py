@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import replace
 
-from truegreen.contract.doers import AgentDefinition, Name, Strict, Words
+from truegreen.contract.doers import AgentDefinition, Globs, Name, Strict, Words
 from truegreen.contract.engines import Engine
 from truegreen.contract.fleet import Breakers, Limit, check_limits
 from truegreen.contract.judges import COUNT, MONEY, Evaluator, Gateway, Qa, QaTerms
@@ -45,7 +45,7 @@ from truegreen.contract.terms import (
 )
 from truegreen.contract.web import Web
 from truegreen.errors import InvalidInput
-from truegreen.model import ExitDetail, Mode
+from truegreen.model import ExitDetail, Level, Mode, NoopPolicy, ProofMode
 
 Reference = tuple[str, str, Iterable[str], str]
 """Where something is named, by which word, what it may be, and the table that would define it."""
@@ -87,6 +87,10 @@ class Defaults(Strict, frozen=True, kw_only=True):
     rescue: tuple[ExitDetail, ...] | UnsetType = UNSET
     retry: tuple[RetryWord, ...] | UnsetType = UNSET
     isolation: Isolation | UnsetType = UNSET
+    proof: ProofMode | UnsetType = UNSET
+    require: Level | UnsetType = UNSET
+    may_edit: Globs | UnsetType = UNSET
+    noop: NoopPolicy | UnsetType = UNSET
     approvals: tuple[str, ...] | UnsetType = UNSET
     approval_within: Duration | UnsetType = UNSET
     review_within: Duration | UnsetType = UNSET
@@ -238,7 +242,8 @@ def make_contract(
         "qa": _qa(file),
         "gateway": replace(file.gateway, enabled=said.get("gateway", file.gateway.enabled)),
     }
-    said["gates"] = tuple(_tightened(gate, protect, before) for gate in said["gates"])
+    may_edit = said.pop("may_edit", ())
+    said["gates"] = tuple(_tightened(gate, protect, before, may_edit) for gate in said["gates"])
     if said.get("artifact_is_status") and not said["gates"]:
         said["gates"] = (_artifact(said.get("claim_file") or ""),)
     said.pop("max_attempts", None)
@@ -263,8 +268,15 @@ def _check_reviewer(contract: Contract) -> None:
         raise refusal("qa.agent", problem)
 
 
-def _tightened(gate: Gate, protect: tuple[str, ...], before: Before | None) -> Gate:
-    return replace(gate, protect=(*gate.protect, *protect), before=before or gate.before)
+def _tightened(
+    gate: Gate, protect: tuple[str, ...], before: Before | None, may_edit: tuple[str, ...]
+) -> Gate:
+    return replace(
+        gate,
+        protect=(*gate.protect, *protect),
+        before=before or gate.before,
+        may_edit=tuple(dict.fromkeys((*gate.may_edit, *may_edit))),
+    )
 
 
 def _qa(file: ConfigFile) -> QaTerms:

@@ -5,7 +5,7 @@ else. This room knows no configuration file and no store.
 """
 
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
@@ -37,7 +37,17 @@ from truegreen.contract.reading import (
 )
 from truegreen.contract.waits import Wait, WaitKind, checked_waits, read_wait
 from truegreen.enums import StrEnum
-from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
+from truegreen.model import (
+    NO_BLIND_RETRY,
+    PARENT,
+    RESCUABLE,
+    ExitDetail,
+    ExitReason,
+    Level,
+    Mode,
+    NoopPolicy,
+    ProofMode,
+)
 
 ATTEMPTS = Meta(ge=1, le=100, description="how many attempts a task has; the last failure is final")
 ROUNDS = Meta(ge=0, le=100, description="how often, at most")
@@ -110,8 +120,8 @@ GATE_USES = {
     GateKind.PYTEST: GateUse(may=("args", "python")),
     GateKind.JUNIT: GateUse(needs=("command", "report")),
     GateKind.TAP: GateUse(needs=("command",)),
-    GateKind.EXISTS: GateUse(needs=("paths",)),
-    GateKind.JSON: GateUse(needs=("path",), may=("schema", "pointer", "equals")),
+    GateKind.EXISTS: GateUse(needs=("paths",), may=("fresh",)),
+    GateKind.JSON: GateUse(needs=("path",), may=("schema", "pointer", "equals", "fresh")),
     GateKind.DIFF: GateUse(may=("only", "never")),
     GateKind.GIT: GateUse(may=("branch", "remote", "pushed")),
     GateKind.HTTP: GateUse(needs=("url",), may=("status", "contains", "command")),
@@ -151,7 +161,10 @@ class Gate(Strict, frozen=True, kw_only=True):
     data: str = ""
     data_digest: str = ""
     before: Before = Before.ANY
-    protect: Globs = ()
+    protect: Globs | Literal["auto"] = ()
+    """Besides the tests that were there before the agent, which are always protected."""
+    may_edit: Globs = ()
+    fresh: bool | None = None
     tampering: Tampering = Tampering.RESTORE
     timeout: Duration = field(default_factory=lambda: minutes(10))
     network: bool = False
@@ -164,10 +177,12 @@ class Gate(Strict, frozen=True, kw_only=True):
         checked_word(self.before, "before", Before)
         checked_word(self.tampering, "tampering", Tampering)
         checked_command(self.command, "command")
+        if self.protect == "auto":
+            force_setattr(self, "protect", ())
         checked_number(self.status, "status", HTTP_STATUS)
         for what in _GATE_TEXTS:
             checked(getattr(self, what), what, PATH_BYTES)
-        for what in ("paths", "only", "never", "protect"):
+        for what in ("paths", "only", "never", "protect", "may_edit"):
             checked_paths(getattr(self, what), what)
         for name, value in self.env.items():
             checked_variable(name, "env")
@@ -259,6 +274,9 @@ class Contract(Doer, frozen=True, kw_only=True):
     rescue: tuple[ExitDetail, ...] = DEFAULT_RESCUE
     retry: tuple[RetryWord, ...] = DEFAULT_RETRY
     isolation: Isolation = Isolation.AUTO
+    proof: ProofMode = ProofMode.REQUIRED
+    require: Level = Level.A2
+    noop: NoopPolicy = NoopPolicy.REVIEW
     claim_file: str | None = None
     artifact_is_status: bool = False
     approvals: tuple[str, ...] = ()
@@ -288,6 +306,9 @@ class Contract(Doer, frozen=True, kw_only=True):
         checked_optional_name(self.lane, "lane")
         checked_word(self.mode, "mode", Mode)
         checked_word(self.isolation, "isolation", Isolation)
+        checked_word(self.proof, "proof", ProofMode)
+        checked_word(self.require, "require", Level)
+        checked_word(self.noop, "noop", NoopPolicy)
         checked_number(self.priority, "priority", PRIORITY)
         _check_unique(self.gates, "gates")
         _check_unique(self.evaluators, "evaluators")
@@ -338,6 +359,11 @@ class Contract(Doer, frozen=True, kw_only=True):
     def definition(self) -> AgentDefinition:
         """The agent's part of the contract."""
         return AgentDefinition(**{name: getattr(self, name) for name in Doer.__struct_fields__})
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether another agent reviews the work before it counts."""
+        return bool(self.role) and self.role in self.qa.roles
 
     def may_rescue(self, detail: ExitDetail) -> bool:
         """Whether checks may find the work done after such an exit."""

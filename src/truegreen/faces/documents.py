@@ -18,8 +18,8 @@ from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
 from truegreen.faces.waits import condition_document, waiting_steps
-from truegreen.facts import Finding
-from truegreen.model import Cell, ExitDetail, ExitReason, Mode, TaskStatus
+from truegreen.facts import Finding, Proof
+from truegreen.model import Cell, ExitDetail, ExitReason, Level, Mode, ProofMode, TaskStatus
 from truegreen.patterns import late
 from truegreen.record.holds import OF_THE_FLEET, Hold
 from truegreen.record.ledger import Ledger, Page
@@ -207,6 +207,8 @@ def badges(task: Task, isolation: str = "") -> list[str]:
         "overridden": task.overridden,
         "falsified": task.falsified,
         "unverified": task.is_unverified,
+        "regression_only": task.proof_mode is ProofMode.REGRESSION,
+        "noop": task.noop,
         "degraded": isolation in _WEAK,
         "simulated": task.created_by == SIMULATION,
         "terminated": task.sealed_at is not None,
@@ -345,9 +347,12 @@ def claim_document(claim: ClaimRow) -> Document:
 def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
     if run is None:
         return None
+    terms = _read(dossier.contract)
     return {
         "outcome": run.verdict,
         "level": run.level,
+        "require": run.required_level or terms.get("require", Level.A2),
+        "proof": _proof(run),
         "unproven": unproven(run.level),
         "reason": run.verdict_reason,
         "digest": run.digest,
@@ -355,6 +360,12 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
             finding_document(finding) for finding in dossier.findings if finding.run_key == run.key
         ],
     }
+
+
+def _proof(run: Run) -> Document:
+    """What shows that the work made the difference; nothing before there is a verdict."""
+    found: Document = _read(run.proof) if run.proof else msgspec.to_builtins(Proof())
+    return found
 
 
 def finding_document(row: FindingRow) -> Document:

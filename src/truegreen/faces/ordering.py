@@ -20,6 +20,7 @@ from truegreen.contract.waits import TASK_ID, Wait, WaitKind
 from truegreen.errors import Forbidden, InvalidInput
 from truegreen.faces.meant import nearest
 from truegreen.facts import Actor
+from truegreen.model import NoopPolicy
 from truegreen.outlets.trust import check
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger import Ledger
@@ -65,6 +66,9 @@ def contract_of(config: Config, options: dict[str, Any], said_as: Speech = SHELL
     spoken = [gate for gate in options["gates"] if gate not in file.gates]
     protect, before = said.pop("protect", ()), said.pop("before", None)
     Globs(protect)  # refuses what could never protect anything
+    Globs(said.get("may_edit", ()))
+    if said.pop("allow_noop", False):
+        said["noop"] = NoopPolicy.ACCEPT
     template = said.pop("template", "")
     words = said.pop("words", ())
     if words:
@@ -84,7 +88,9 @@ def contract_of(config: Config, options: dict[str, Any], said_as: Speech = SHELL
     said["cwd"] = _folder(said.get("cwd") or _template_cwd(config, template), said_as)
     more_env = said.pop("pass_env", ())
     said |= {
-        name: list(said[name]) for name in ("labels", "depends_on", "wait_for") if name in said
+        name: list(said[name])
+        for name in ("labels", "depends_on", "wait_for", "may_edit")
+        if name in said
     }
     if not words and not template and not said.get("agent") and not file.defaults.agent:
         raise InvalidInput(said_as.nothing, allowed=said_as.help)

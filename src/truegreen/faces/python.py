@@ -57,6 +57,10 @@ class Order(TypedDict, total=False):
     gates: Sequence[str]
     protect: Sequence[str]
     before: str
+    proof: str
+    require: str
+    may_edit: Sequence[str]
+    noop: str
     evaluators: Sequence[str]
     task: str
     agent: str
@@ -188,6 +192,7 @@ class Truegreen:
         for name in (
             "gates",
             "protect",
+            "may_edit",
             "evaluators",
             "depends_on",
             "wait_for",

@@ -23,6 +23,16 @@ _IS_ANSWER = (
     "f.binding = 1 AND f.phase <> 'baseline' AND f.kind NOT IN ('claim', 'person')"
     " AND f.outcome IN ('passed', 'failed')"
 )
+_PROVEN = (
+    "((COALESCE(NEW.proof, '') = 'shown' AND EXISTS (SELECT 1 FROM runs r"
+    " JOIN findings f ON f.run_key = r.key WHERE r.task_key = NEW.key AND r.attempt = NEW.attempt AND f.binding = 1"
+    " AND f.phase <> 'baseline' AND f.outcome = 'passed' AND f.kind <> 'claim'"
+    " AND (f.before = 'failed' OR f.kind IN ('evaluator', 'qa', 'person'))))"
+    " OR (COALESCE(NEW.proof, '') = 'waived' AND (NEW.proof_mode = 'regression' OR (NEW.noop = 1"
+    " AND COALESCE(NEW.exit_detail, '') = 'noop'))))"
+)
+"""A check that failed before the agent and passes now, an evaluator, a review, a person; or the
+task's own terms do without."""
 _RAW_BLOCK = "NEW.status = 'blocked' AND OLD.status <> 'blocked' AND NEW.revision = OLD.revision"
 
 _TASKS = (
@@ -35,9 +45,9 @@ _TASKS = (
                 "illegal_move",
                 "NEW.status <> 'queued' OR NEW.revision <> 1 OR NEW.exit_reason IS NOT NULL"
                 " OR NEW.sealed_at IS NOT NULL OR NEW.rescued <> 0 OR NEW.overridden <> 0"
-                " OR NEW.falsified <> 0 OR NEW.checked <> 0"
+                " OR NEW.falsified <> 0 OR NEW.checked <> 0 OR NEW.noop <> 0"
                 " OR NEW.verdict <> 'unknown' OR NEW.cell IS NOT NULL"
-                " OR NEW.acceptance IS NOT NULL",
+                " OR NEW.acceptance IS NOT NULL OR NEW.proof IS NOT NULL",
                 "a task begins queued, without an exit, a verdict, a seal or a badge",
             ),
             Rule(
@@ -57,7 +67,7 @@ _TASKS = (
                 "forbidden",
                 changed(
                     *("key", "id", "title", "goal", "role", "contract", "contract_digest"),
-                    *("created_at", "created_by", "parent_key", "qa_of_key"),
+                    *("created_at", "created_by", "parent_key", "qa_of_key", "proof_mode"),
                 ),
                 "the contract and the identity of a task are frozen",
             ),
@@ -71,7 +81,7 @@ _TASKS = (
             Rule(
                 "forbidden",
                 "NEW.rescued < OLD.rescued OR NEW.overridden < OLD.overridden"
-                " OR NEW.falsified < OLD.falsified",
+                " OR NEW.falsified < OLD.falsified OR NEW.noop < OLD.noop",
                 "a badge stays for ever",
             ),
             Rule(
@@ -97,7 +107,7 @@ _TASKS = (
                 + ")) OR "
                 + changed(
                     *("mode", "run_status", "verdict", "cell", "silent", "rescued", "overridden"),
-                    *("falsified", "checked"),
+                    *("falsified", "checked", "proof", "noop"),
                     *("sealed_at", "settled_at", "fence", "head", "attempt", "acceptance"),
                     *("attempts", "attempts_max", "deferrals", "deferrals_max", "qa_rounds"),
                     *("qa_rounds_max", "agent_key"),
@@ -118,6 +128,12 @@ _TASKS = (
                 "forbidden",
                 "OLD.status = 'succeeded' AND NEW.status <> 'succeeded' AND NEW.falsified = 0",
                 "a verdict that is overturned is called false",
+            ),
+            Rule(
+                "forbidden",
+                "NEW.status = 'succeeded' AND OLD.status <> 'succeeded'"
+                f" AND NEW.qa_of_key IS NULL AND NOT {_PROVEN}",
+                "a task succeeds only with a recorded proof that its work made the difference",
             ),
             Rule(
                 "forbidden",

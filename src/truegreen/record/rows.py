@@ -29,6 +29,8 @@ from truegreen.model import (
     Mode,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
     Role,
     RunStatus,
     Severity,
@@ -90,6 +92,10 @@ class Task(Record, frozen=True, array_like=True):
     created_by: str
     contract_digest: str
     acceptance: str | None
+    proof: ProofStatus | None
+    proof_mode: ProofMode
+    noop: bool
+    """It succeeded because there was nothing to do."""
     created_at: int
     updated_at: int
     settled_at: int | None
@@ -123,6 +129,8 @@ class Run(Record, frozen=True, array_like=True):
     isolation: str
     verdict: Outcome
     level: Level | None
+    required_level: Level | None
+    proof: str
     verdict_reason: str
     cell: Cell | None
     base_digest: str

@@ -262,7 +262,7 @@ def finding_of(judge: Evaluator, heard: Heard, subject: Subject) -> Finding:
         contract_digest=subject.contract_digest,
         judge=identity(judge),
         judged=subject.author.definition or subject.judged,
-        level=Level.A1,
+        level=Level.A2,
         score=opinion.score,
         evidence=_evidence(judge, heard, subject),
         isolation=str(opinion.facts.get("isolation", "none")),

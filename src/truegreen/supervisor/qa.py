@@ -336,7 +336,7 @@ def _finding(
         judge=heard.judge,
         judged=case.subject.author.definition or case.subject.judged,
         phase=Phase.REVIEW,
-        level=Level.A1,
+        level=Level.A2,
         score=opinion.score,
         evidence={name: value for name, value in evidence.items() if value or name == "review"},
         duration_us=int(heard.seconds * 1e6),

@@ -12,27 +12,36 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from truegreen.contract import Contract, Evaluator, Gate, Tampering
-from truegreen.facts import Exit, Finding, Verdict
+from truegreen.contract import Contract, Evaluator, Gate, GateKind, Tampering
+from truegreen.facts import Exit, Finding, Proof, Verdict
 from truegreen.model import (
     RESCUABLE,
     ExitDetail,
     ExitReason,
     FindingOutcome,
     Level,
+    NoopPolicy,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
 )
 from truegreen.work import baselines
 from truegreen.work.gates import Answer, ask
 from truegreen.work.gates.counts import sentence
 from truegreen.work.gates.output import one_line, tail_of
 from truegreen.work.gates.rooms import Room, Site, room
-from truegreen.work.weighing import compared, has_baseline, levelled, settled
+from truegreen.work.weighing import compared, depends_on_tree, has_baseline, levelled, settled
 from truegreen.work.workspace import Change
 
 Charge = Callable[[str], bool]
 
+WEAK_EVIDENCE, UNPROVEN = "weak_evidence", "unproven"
+"""What a verdict's reason begins with where every check passed and that is not enough."""
+WAYS_TO_PROVE = (
+    "Name a check that fails without the work, an evaluator or a review;"
+    " or order it with --proof regression if it is enough that nothing broke"
+)
 FEEDBACK_BYTES = 16 * 1024
 VERDICT_CHARACTERS = 1000
 _SHOWN_TAMPERED = 50
@@ -78,7 +87,9 @@ def examine(
         before = known.get(gate.name)
         pinned = before.evidence if before else {}
         answer = _finding(gate, site, Phase.AFTER, charge, pinned)
-        answer = settled(compared(gate, answer, before, changed=changed), others)
+        answer = compared(gate, answer, before, changed=changed)
+        if depends_on_tree(gate):
+            answer = settled(answer, others)
         found.append(levelled(gate, answer))
         told(found[-1])
     return late + found
@@ -213,15 +224,43 @@ def conclude(
     ]
     checks = _Checks(contract, mine, rescue=ended.reason is not ExitReason.DONE)
     outcome, reason = _weighed(checks, contract, ended, rejected_claim, changed=changed)
+    level = checks.level(outcome)
+    proof = _proof(checks, contract, ended, changed=changed)
     if outcome is Outcome.PASSED and rejected_tree:
         outcome, reason = Outcome.INCONCLUSIVE, f"{rejected_tree} ({reason})"
+    # A QA review that is still to come may show what the checks alone do not.
+    review_to_come = contract.is_reviewed and changed
+    if outcome is Outcome.PASSED and not review_to_come:
+        if level < contract.require:
+            outcome, reason = Outcome.INCONCLUSIVE, checks.weakness(level, contract.require)
+        elif proof.status is ProofStatus.MISSING:
+            outcome, reason = Outcome.INCONCLUSIVE, f"{UNPROVEN}: {proof.reason}"
     return Verdict(
         outcome=outcome,
         reason=one_line(reason, VERDICT_CHARACTERS),
         digest=digest,
         contract_digest=contract_digest,
-        level=checks.level(outcome),
+        level=level,
+        require=contract.require,
+        proof=proof,
     )
+
+
+def _proof(checks: _Checks, contract: Contract, ended: Exit, *, changed: bool) -> Proof:
+    """What shows that the work made the difference; the contract may do without."""
+    by = [f"gate:{name}" for name in checks.fail_to_pass()]
+    if changed:
+        by += [f"evaluator:{name}" for name in checks.passed_evaluators()]
+    if by:
+        return Proof(ProofStatus.SHOWN, tuple(by), checks.proof_words())
+    if contract.proof is ProofMode.REGRESSION:
+        words = "the task asks only that nothing broke (proof = regression)"
+        return Proof(ProofStatus.WAIVED, ("regression",), words)
+    declared_noop = ended.detail is ExitDetail.NOOP and not changed
+    if declared_noop and contract.noop is NoopPolicy.ACCEPT:
+        words = "the agent declared that there was nothing to do, and nothing was changed"
+        return Proof(ProofStatus.WAIVED, ("noop",), words)
+    return Proof(ProofStatus.MISSING, (), checks.no_proof(changed=changed))
 
 
 def _weighed(
@@ -254,7 +293,13 @@ class _Checks:
         for finding in findings:
             if finding.binding:
                 self._found.setdefault(finding.check, []).append(finding)
-        gates = [gate.name for gate in contract.gates if gate.required]
+        required_gates = [gate for gate in contract.gates if gate.required]
+        gates = [gate.name for gate in required_gates]
+        # Every change passes a `diff` gate: it proves only where nothing else was asked for.
+        only_diff = all(gate.kind is GateKind.DIFF for gate in required_gates)
+        self._can_prove = {
+            gate.name for gate in required_gates if only_diff or gate.kind is not GateKind.DIFF
+        }
         judges = [e.name for e in contract.evaluators if e.required and not e.shadow]
         self.required = gates + judges
 
@@ -307,12 +352,67 @@ class _Checks:
         found = (f for each in self._found.values() for f in each)
         return any(f.outcome is _PASSED and f.before is _FAILED for f in found)
 
+    def fail_to_pass(self) -> list[str]:
+        """Required gates that failed before the agent started and pass now."""
+        return [
+            check
+            for check, found in self._found.items()
+            if check in self._can_prove
+            and found[-1].before is _FAILED
+            and self._standing(check)[0] is _PASSED
+        ]
+
+    def passed_evaluators(self) -> list[str]:
+        """Required evaluators that agreed."""
+        return [
+            check
+            for check in self._found
+            if check in self._judges and self._standing(check)[0] is _PASSED
+        ]
+
+    def proof_words(self) -> str:
+        """What turned from failing to passing, with tests where they are counted."""
+        gates = [_with_transitions(self._found[check][-1]) for check in self.fail_to_pass()]
+        judges = [f"evaluator {check} agreed" for check in self.passed_evaluators()]
+        return "; ".join(gates + judges)
+
+    def no_proof(self, *, changed: bool) -> str:
+        """Why nothing shows that the work made the difference, and what would."""
+        last = [each[-1] for check, each in self._found.items() if check in self.required]
+        passed = [f.check for f in last if f.before is _PASSED]
+        unasked = [f.check for f in last if f.before not in (_PASSED, _FAILED)]
+        said = []
+        if passed:
+            said.append(f"{', '.join(passed)} passed before the agent started, too")
+        if unasked and not self.passed_evaluators():
+            said.append(f"{', '.join(unasked)} gave no answer before the agent started")
+        if not changed:
+            said.append("no file was changed")
+        said = said or ["no check failed before the agent started"]
+        return f"{'; '.join(said)}. {WAYS_TO_PROVE}"
+
+    def weakness(self, level: Level, require: Level) -> str:
+        """Why the checks that passed are not good enough, and what would be."""
+        found = (f for each in self._found.values() for f in each if f.level <= level)
+        doubts = dict.fromkeys(
+            str(why)
+            for f in found
+            for why in (f.evidence.get("doubt"), *f.evidence.get("short", ()))
+            if why
+        )
+        said = "; ".join(doubts) or self.praise()
+        return (
+            f"{WEAK_EVIDENCE}: level {level}, and {require} is required: {said}. Look at the"
+            f" changes and accept them (truegreen review), or order it with --require {level}"
+        )
+
     def level(self, outcome: Outcome) -> Level:
-        """The lowest level among the findings that decided; judges agree at the level of gates."""
+        """The lowest level among the gates that decided; an evaluator that agrees may lift it."""
         wanted = {Outcome.PASSED: _PASSED, Outcome.FAILED: _FAILED}.get(outcome)
         decided = [f for each in self._found.values() for f in each if f.outcome is wanted]
-        gates = [f for f in decided if f.check not in self._judges]
-        return min((f.level for f in gates or decided), default=Level.A0)
+        gates = min((f.level for f in decided if f.check not in self._judges), default=Level.A0)
+        judges = min((f.level for f in decided if f.check in self._judges), default=Level.A0)
+        return max(gates, judges)
 
     def praise(self) -> str:
         """`2 gates passed: tests (212 passed), lint`, with every reservation."""
@@ -325,9 +425,6 @@ class _Checks:
             if names
         ]
         doubts = dict.fromkeys(str(f.evidence["doubt"]) for f in last if f.evidence.get("doubt"))
-        idle = [f.check for f in last if f.evidence.get("non_discriminating")]
-        if idle:
-            said.append(f"passed before the agent started, too: {', '.join(idle)}")
         said += doubts
         said += [f"{f.check} {f.outcome}, which is not required" for f in self._loose
                  if f.outcome is not _PASSED]  # fmt: skip
@@ -344,6 +441,17 @@ def _score_of(judge: Evaluator, finding: Finding, *, rescue: bool) -> tuple[Find
         return _PASSED, finding.reason
     short = f"score {score:.4f} is below {needed:.2f}"
     return FindingOutcome.INCONCLUSIVE if score >= needed - judge.band else _FAILED, short
+
+
+def _with_transitions(finding: Finding) -> str:
+    """`tests: 3 fail-to-pass, 209 pass-to-pass`; without counts only that the gate turned."""
+    counted = transition_words(finding.evidence.get("transitions", {}))
+    return f"{finding.check}: {counted or 'failed before, passes now'}"
+
+
+def transition_words(counts: Mapping[str, int]) -> str:
+    """`3 fail-to-pass, 209 pass-to-pass`."""
+    return ", ".join(f"{n} {name.replace('_', '-')}" for name, n in counts.items() if n)
 
 
 def _with_counts(finding: Finding) -> str:

@@ -20,18 +20,24 @@ PINNING = frozenset({GateKind.PYTEST, GateKind.JUNIT, GateKind.TAP, GateKind.HEL
 """Kinds that are always asked about the base: what they find there is what counts afterwards."""
 _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 _DECIDED = (_PASSED, _FAILED)
-_EFFECTS = {
-    (_FAILED, _PASSED): "fix",
-    (_PASSED, _FAILED): "regression",
-    (_FAILED, _FAILED): "still_red",
-    (_PASSED, _PASSED): "kept",
+_TRANSITIONS = {
+    (_FAILED, _PASSED): "fail_to_pass",
+    (_PASSED, _FAILED): "pass_to_fail",
+    (_FAILED, _FAILED): "fail_to_fail",
+    (_PASSED, _PASSED): "pass_to_pass",
 }
-NO_OP = "no_op"
+_BEYOND_THE_TREE = frozenset({GateKind.HTTP, GateKind.GIT})
+"""Kinds whose answer may change while the files stay the same: a deployment, a push."""
 
 
 def has_baseline(gate: Gate) -> bool:
-    """Whether a gate is asked before the agent starts."""
-    return gate.before is not Before.ANY or gate.kind in PINNING
+    """Whether a gate is asked before the agent starts: every one that the verdict depends on."""
+    return gate.required or gate.before is not Before.ANY or gate.kind in PINNING
+
+
+def depends_on_tree(gate: Gate) -> bool:
+    """Whether the same files must give the same answer; if not, the check is flaky."""
+    return gate.kind not in _BEYOND_THE_TREE and not gate.network
 
 
 def compared(gate: Gate, finding: Finding, before: Finding | None, *, changed: bool) -> Finding:
@@ -48,14 +54,16 @@ def compared(gate: Gate, finding: Finding, before: Finding | None, *, changed: b
     elif before.outcome is _FAILED and gate.before is Before.PASS:
         note, told["red_before"] = "was already red before the agent", True
     if finding.outcome in _DECIDED and before.outcome in _DECIDED:
-        told["effect"] = _EFFECTS[before.outcome, finding.outcome] if changed else NO_OP
+        told["transition"] = _TRANSITIONS[before.outcome, finding.outcome]
+        told["unchanged"] = not changed
     reason = one_line(f"{finding.reason} ({note})") if note else finding.reason
+    told = {name: value for name, value in told.items() if value}
     found = replace(
         finding, before=before.outcome, reason=reason, evidence={**finding.evidence, **told}
     )
-    idle = gate.before is Before.FAIL and before.outcome is _PASSED and not changed
-    if idle and finding.outcome is _PASSED:
-        said = "nothing was changed, and it had to be red before the agent and was not"
+    unmet = gate.before is Before.FAIL and before.outcome is _PASSED
+    if unmet and finding.outcome is _PASSED:
+        said = "it had to fail before the agent and passed"
         return replace(found, outcome=FindingOutcome.INCONCLUSIVE, reason=said)
     return found
 

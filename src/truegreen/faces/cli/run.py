@@ -25,7 +25,7 @@ from truegreen.faces.cli.progress import shown
 from truegreen.faces.cli.signals import interruptible
 from truegreen.faces.documents import whole
 from truegreen.faces.ordering import contract_of, ordered
-from truegreen.model import Mode, TaskStatus
+from truegreen.model import Level, Mode, ProofMode, TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.corridor import Supervisor
@@ -157,6 +157,24 @@ _CONTRACT = (
         "What the gates must say about the tree before the agent; `fail` proves a fix.",
         "fail|pass|any",
         Before,
+    ),
+    Option(
+        "--proof",
+        "What success must show: that the work made the difference, or only that nothing broke.",
+        "required|regression",
+        ProofMode,
+    ),
+    Option("--require", "The lowest level of evidence that counts; default: A2.", "A0…A4", Level),
+    Option(
+        "--may-edit",
+        "Tests that this task is meant to change. Several times.",
+        "GLOB",
+        many=True,
+    ),
+    Option(
+        "--allow-noop",
+        "Accept a run that declares that there was nothing to do, if the gates pass.",
+        kind=bool,
     ),
     Option(
         "--evaluator",

@@ -13,7 +13,17 @@ from msgspec import Meta
 
 from truegreen.contract import Before, Isolation
 from truegreen.contract.reading import taken
-from truegreen.model import AgentStatus, Cell, ClaimKind, ExitReason, Mode, TaskStatus
+from truegreen.model import (
+    AgentStatus,
+    Cell,
+    ClaimKind,
+    ExitReason,
+    Level,
+    Mode,
+    NoopPolicy,
+    ProofMode,
+    TaskStatus,
+)
 from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
 from truegreen.record.ledger.wakes import LONGEST_HOLD
 
@@ -120,6 +130,20 @@ class Order(Asked, frozen=True):
     ] = ()
     before: Annotated[
         Before | None, Meta(description="What the gates must say before the work begins.")
+    ] = None
+    proof: Annotated[
+        ProofMode | None,
+        Meta(description="required: the work made the difference; regression: nothing broke."),
+    ] = None
+    require: Annotated[
+        Level | None, Meta(description="The lowest level of evidence that counts; A2 by default.")
+    ] = None
+    may_edit: Annotated[
+        tuple[str, ...], Meta(description="Globs of tests that this task is meant to change.")
+    ] = ()
+    noop: Annotated[
+        NoopPolicy | None,
+        Meta(description="What becomes of a run that declares that there was nothing to do."),
     ] = None
     evaluators: Annotated[tuple[str, ...], Meta(description="Judges by name, or commands.")] = ()
     role: Annotated[str | None, Meta(description="Such as coder; some are reviewed by QA.")] = None

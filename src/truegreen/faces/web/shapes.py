@@ -24,6 +24,7 @@ from truegreen.model import (
     Mode,
     Outcome,
     Phase,
+    ProofStatus,
     RunStatus,
     TaskStatus,
 )
@@ -215,11 +216,21 @@ class Finding(Shape, frozen=True):
     at: Instant
 
 
+class Proof(Shape, frozen=True):
+    """What shows that the work made the difference: which checks, or why nothing does."""
+
+    status: ProofStatus
+    by: list[str]
+    reason: str
+
+
 class Found(Shape, frozen=True):
     """What checks found about a run, in full."""
 
     outcome: Outcome
     level: Level | None
+    require: Level
+    proof: Proof
     unproven: str
     reason: str
     digest: str

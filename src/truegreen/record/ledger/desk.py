@@ -79,10 +79,10 @@ _CARRIED = (
         "deferrals",
         "qa_rounds",
     ),
-    *("not_before", "agent_key", "acceptance", "settled_at"),
+    *("not_before", "agent_key", "acceptance", "proof", "noop", "settled_at"),
 )
 """What a write about a task keeps unless it says otherwise."""
-_FLAGS = ("rescued", "overridden", "falsified", "checked")
+_FLAGS = ("rescued", "overridden", "falsified", "checked", "noop")
 _NOWHERE = (None, None)
 _NEEDS_SOMEBODY = {
     Move.PAUSE: "awaiting_approval",
@@ -458,6 +458,8 @@ class Desk:
             key=run.key,
             verdict=Outcome.UNKNOWN,
             level=None,
+            required_level=None,
+            proof="",
             reason="ended before a verdict",
             cell=cell,
             standing=Standing.UNCHECKED,

@@ -10,14 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 from truegreen.errors import NotFound, Refused
-from truegreen.facts import Actor, Finding, Verdict
-from truegreen.model import FindingOutcome, Level, Move, Outcome, Phase, TaskStatus
+from truegreen.facts import Actor, Finding, Proof, Verdict
+from truegreen.model import (
+    FindingOutcome,
+    Level,
+    Move,
+    Outcome,
+    Phase,
+    ProofStatus,
+    TaskStatus,
+)
 from truegreen.record.ledger.answers import check_answered, question_of, weighed
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.inputs import REASON_LIMIT
 from truegreen.record.ledger.tasks import reset
 from truegreen.record.ledger.terms import budget_of
-from truegreen.record.ledger.verdicts import UNDER_CHECK, Verdicts, is_answer, judged_of
+from truegreen.record.ledger.verdicts import UNDER_CHECK, Verdicts, is_answer, judged_of, proof_of
 from truegreen.record.lifecycle import Step, after_rejection, decide
 from truegreen.record.rows import FindingRow, Task, read
 from truegreen.record.store import Hit, Tx
@@ -84,6 +92,10 @@ class Reviews(Verdicts):
             digest=work.run.digest,
             contract_digest=work.task.contract_digest,
             level=work.run.level or Level.A1 if any(map(is_answer, found)) else Level.A0,
+            require=work.terms.require,
+            proof=Proof(ProofStatus.SHOWN, (f"person:{entry.actor.name}",), entry.reason)
+            if accept
+            else proof_of(work.run),
         )
         self._nobody_needed(tx, work.task, verdict.reason)
         self._call_off(

@@ -148,6 +148,7 @@ class Runs(Strikes):
             run_status=RunStatus.STARTING,
             cell=None,
             verdict=Outcome.UNKNOWN,
+            proof=None,
             agent_key=agent_key,
         )
         tx.run(
@@ -458,6 +459,8 @@ class Runs(Strikes):
                     key=run.key,
                     verdict=verdict,
                     level=None,
+                    required_level=None,
+                    proof="",
                     reason="",
                     cell=cell,
                     standing=Standing.UNCHECKED,

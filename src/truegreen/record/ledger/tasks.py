@@ -90,6 +90,7 @@ class Tasks(Dispatch):
             created_by=str(entry.actor),
             contract=contract.text(),
             contract_digest=digest,
+            proof_mode=contract.proof,
             not_before=latest_of(waits, tx.now),
             now=tx.now,
         )
@@ -212,6 +213,7 @@ def reset(task: Task, more: int = 0) -> dict[str, Any]:
         "verdict": Outcome.UNKNOWN,
         "cell": None,
         "acceptance": None,
+        "proof": None,
         "falsified": task.falsified or task.status is TaskStatus.SUCCEEDED,
     }
 

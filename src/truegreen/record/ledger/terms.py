@@ -2,6 +2,7 @@
 
 import msgspec
 
+from truegreen.model import Level, NoopPolicy, ProofMode
 from truegreen.record.lifecycle import Budget, Policy, Step
 from truegreen.record.rows import Task
 
@@ -42,6 +43,9 @@ class Terms(msgspec.Struct, frozen=True):
     budget: _PerRun = _PerRun()
     gates: tuple[_Gate, ...] = ()
     evaluators: tuple[_Evaluator, ...] = ()
+    proof: ProofMode = ProofMode.REQUIRED
+    require: Level = Level.A2
+    noop: NoopPolicy = NoopPolicy.REVIEW
 
     def policy(self, task: Task) -> Policy:
         """What to do about failures; a QA review is never reviewed itself."""

@@ -10,18 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from truegreen.contract import checked
 from truegreen.errors import Forbidden, InvalidInput, Refused, Stale
-from truegreen.facts import SYSTEM, Actor, Finding, Ticket, Verdict
+from truegreen.facts import SYSTEM, Actor, Finding, Proof, Ticket, Verdict
 from truegreen.model import (
     ExitDetail,
     ExitReason,
     FindingOutcome,
     Level,
     Move,
+    NoopPolicy,
     Note,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
     Role,
     Standing,
     TaskStatus,
@@ -39,13 +44,17 @@ from truegreen.record.ledger.spending import by_judges
 from truegreen.record.ledger.strikes import Strikes
 from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Judged, Step, after_verdict, decide
-from truegreen.record.rows import Agent, FindingRow, Task, read
+from truegreen.record.rows import Agent, FindingRow, Run, Task, read
 from truegreen.record.store import Hit, Tx
 
 EVIDENCE_LIMIT = 262144
 _NO_CHECKS = ("claim", "person")
 CLAIMS = "claims"
 """The meter of statements by outcome and agent."""
+NOOP = "noop"
+"""What a verdict names as its proof where there was nothing to do."""
+_PROVES = {"evaluator": "evaluator", "qa": "review"}
+"""Checks other than gates that prove by having agreed."""
 _MOST_FINDINGS = 1000
 UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
 _JUDGED = (*UNDER_CHECK, TaskStatus.NEEDS_REVIEW)
@@ -168,6 +177,8 @@ class Verdicts(Chains, Strikes):
                 _check_no_red(found, verdict.digest)
             judged = judged_of(work, found)
             step = after_verdict(verdict.outcome, judged, work.policy, budget_of(work.task))
+            if step.move is Move.ACCEPT:
+                _check_proven(work, found, verdict)
             entry = Entry(actor, reason, run=ticket.run, key=key)
             if step.move is Move.REVIEW and work.task.status is TaskStatus.NEEDS_REVIEW:
                 hit = self._still_undecided(tx, work, verdict, entry)
@@ -218,6 +229,10 @@ class Verdicts(Chains, Strikes):
             data["charged"] = list(step.charges)
         answered = outcome is not Outcome.PENDING and any(map(is_answer, found))
         changes: dict[str, Any] = {"verdict": outcome, "cell": cell, "checked": answered, **badges}
+        if outcome is not Outcome.PENDING:
+            changes["proof"] = verdict.proof.status
+        if step.move is Move.ACCEPT and NOOP in verdict.proof.by:
+            changes["noop"] = True
         if step.move is Move.ACCEPT:
             changes["acceptance"] = _acceptance(verdict, found, entry.actor)
             changes["rescued"] = task.rescued or reason is not ExitReason.DONE
@@ -230,6 +245,8 @@ class Verdicts(Chains, Strikes):
             key=run.key,
             verdict=outcome,
             level=verdict.level,
+            required_level=verdict.require,
+            proof=to_json(verdict.proof),
             reason=verdict.reason,
             cell=cell,
             standing=Standing.CHECKED if answered else Standing.UNCHECKED,
@@ -265,6 +282,7 @@ class Verdicts(Chains, Strikes):
             verdict = _qa_verdict(work, finding)
             if verdict.outcome is Outcome.PASSED:
                 _check_carried(work, found, verdict)
+                _check_proven(work, found, verdict)
             step = after_verdict(
                 verdict.outcome, judged_of(work, found), work.policy, budget_of(work.task)
             )
@@ -338,7 +356,7 @@ def _check_carried(work: Work, found: list[FindingRow], verdict: Verdict) -> Non
     And it is worth no more than the least of its gates; judges and QA agree at a gate's level.
     """
     digest = verdict.digest
-    lowest = max(Level)
+    lowest, agreed = max(Level), Level.A0
     rescue = work.run.exit_reason is not ExitReason.DONE
     passed: dict[str, bool] = {}
     once_red: set[str] = set()
@@ -351,14 +369,45 @@ def _check_carried(work: Work, found: list[FindingRow], verdict: Verdict) -> Non
             passed[name] = _reached(finding, threshold) and name not in once_red
             if finding.outcome is FindingOutcome.PASSED and work.terms.is_gate(name):
                 lowest = min(lowest, finding.level)
+            elif finding.outcome is FindingOutcome.PASSED:
+                agreed = max(agreed, finding.level)
     required = work.terms.required(work.task)
     missing = [name for name in required if name not in passed]
     red = [name for name, green in passed.items() if not green]
     if missing or red or not required:
         why = f"not passed: {', '.join(missing + red)}" if required else "the contract names none"
         raise Refused(f"the findings don't carry a pass ({why})", findings=len(found))
-    if verdict.level > lowest:
+    if verdict.level > max(lowest, agreed):
         raise Refused(f"the findings carry level {lowest}, not {verdict.level}")
+
+
+def _check_proven(work: Work, found: list[FindingRow], verdict: Verdict) -> None:
+    """Green needs the level that the contract requires, and a proof that the findings carry."""
+    if work.task.qa_of_key is not None:
+        return  # a QA review is done when it has given its verdict
+    terms, proof = work.terms, verdict.proof
+    if verdict.level < terms.require:
+        raise Refused(f"the contract requires level {terms.require}, not {verdict.level}")
+    unchanged = work.run.base_digest == work.run.digest
+    if proof.status is ProofStatus.WAIVED:
+        allowed = terms.noop is NoopPolicy.ACCEPT and unchanged
+        noop = allowed and work.run.exit_detail is ExitDetail.NOOP and NOOP in proof.by
+        if not (noop or terms.proof is ProofMode.REGRESSION):
+            raise Refused("the contract asks for a proof, and waives none")
+        return
+    if proof.status is ProofStatus.MISSING or not proof.by:
+        raise Refused("nothing shows that the work made the difference")
+    known = {
+        f"{_PROVES.get(finding.kind, 'gate')}:{finding.check_name}"
+        for finding in found
+        if finding.binding
+        and finding.phase is not Phase.BASELINE
+        and finding.digest == verdict.digest
+        and finding.outcome is FindingOutcome.PASSED
+        and (finding.kind in _PROVES or finding.before is FindingOutcome.FAILED)
+    }
+    if unsupported := [name for name in proof.by if name not in known]:
+        raise Refused(f"no finding proves it by {', '.join(unsupported)}")
 
 
 def _check_no_red(found: list[FindingRow], digest: str) -> None:
@@ -421,10 +470,33 @@ def _qa_verdict(work: Work, finding: Finding) -> Verdict:
         FindingOutcome.PASSED: Outcome.PASSED if shown else Outcome.INCONCLUSIVE,
         FindingOutcome.FAILED: Outcome.FAILED,
     }
+    outcome = words.get(finding.outcome, Outcome.INCONCLUSIVE)
+    reason = _after_qa(work.run.verdict_reason, finding)
+    level, require = work.run.level or finding.level, work.terms.require
+    proof = proof_of(work.run)
+    changed = work.run.base_digest != work.run.digest
+    if outcome is Outcome.PASSED:
+        level = max(level, finding.level)
+        if changed:
+            told = f"{proof.reason}; QA agreed" if proof.by else "QA agreed"
+            by = (*proof.by, f"review:{finding.check}")
+            proof = Proof(ProofStatus.SHOWN, by, told)
+        if level < require:
+            outcome = Outcome.INCONCLUSIVE
+            reason = f"weak_evidence: level {level}, and {require} is required; {reason}"
+        elif proof.status is ProofStatus.MISSING:
+            outcome, reason = Outcome.INCONCLUSIVE, f"unproven: {proof.reason}; {reason}"
     return Verdict(
-        outcome=words.get(finding.outcome, Outcome.INCONCLUSIVE),
-        reason=_after_qa(work.run.verdict_reason, finding),
+        outcome=outcome,
+        reason=reason[:REASON_LIMIT],
         digest=work.run.digest,
         contract_digest=work.task.contract_digest,
-        level=work.run.level or finding.level,
+        level=level,
+        require=require,
+        proof=proof,
     )
+
+
+def proof_of(run: Run) -> Proof:
+    """What a run's verdict was proven by."""
+    return msgspec.json.decode(run.proof, type=Proof) if run.proof else Proof()

@@ -203,10 +203,10 @@ SELECT tasks.id, reservations.holder FROM reservations
 -- A new task; its open event stands already.
 INSERT INTO tasks (key, id, title, goal, role, mode, status, revision, head, attempts_max,
     deferrals_max, qa_rounds_max, priority, parent_key, qa_of_key, created_by, contract,
-    contract_digest, not_before, created_at, updated_at)
+    contract_digest, proof_mode, not_before, created_at, updated_at)
   VALUES (:key, :id, :title, :goal, :role, :mode, 'queued', 1, :head, :attempts_max,
     :deferrals_max, :qa_rounds_max, :priority, :parent_key, :qa_of_key, :created_by, :contract,
-    :contract_digest, :not_before, :now, :now)
+    :contract_digest, :proof_mode, :not_before, :now, :now)
   RETURNING {task};
 
 -- name: note_task
@@ -223,8 +223,8 @@ UPDATE tasks SET status = :to_status, mode = :mode, exit_reason = :exit_reason,
     checked = :checked,
     sealed_at = :sealed_at, fence = :to_fence, revision = :revision + 1, head = :to_head, attempt = :attempt, attempts = :attempts,
     attempts_max = :attempts_max, deferrals = :deferrals, qa_rounds = :qa_rounds,
-    not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance,
-    updated_at = :now, settled_at = :settled_at
+    not_before = :not_before, agent_key = :agent_key, acceptance = :acceptance, proof = :proof,
+    noop = :noop, updated_at = :now, settled_at = :settled_at
   WHERE key = :key AND status = :status AND fence = :fence AND revision = :revision
   RETURNING {task};
 
@@ -249,7 +249,8 @@ UPDATE tasks SET
     qa_rounds = CAST(given.value ->> 'qa_rounds' AS bigint),
     not_before = CAST(given.value ->> 'not_before' AS bigint),
     agent_key = CAST(given.value ->> 'agent_key' AS bigint),
-    acceptance = given.value ->> 'acceptance', updated_at = CAST(given.value ->> 'now' AS bigint),
+    acceptance = given.value ->> 'acceptance', proof = given.value ->> 'proof',
+    noop = CAST(given.value ->> 'noop' AS bigint), updated_at = CAST(given.value ->> 'now' AS bigint),
     settled_at = CAST(given.value ->> 'settled_at' AS bigint)
   FROM {given} WHERE tasks.key = CAST(given.value ->> 'key' AS bigint)
     AND tasks.status = given.value ->> 'status'
@@ -349,8 +350,8 @@ UPDATE runs SET facts = :facts, cost = CASE WHEN :cost > cost THEN :cost ELSE co
 
 -- name: judge_run
 -- What was found about an ended run.
-UPDATE runs SET verdict = :verdict, level = :level, verdict_reason = :reason, cell = :cell,
-    standing = :standing, judged_at = :now
+UPDATE runs SET verdict = :verdict, level = :level, required_level = :required_level,
+    proof = :proof, verdict_reason = :reason, cell = :cell, standing = :standing, judged_at = :now
   WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: insert_lease

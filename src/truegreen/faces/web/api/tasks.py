@@ -27,7 +27,7 @@ from truegreen.faces.web.api.taking import (
 )
 from truegreen.faces.web.binding import seen_by
 from truegreen.faces.web.routes import API, DOERS, LEADERS, OPERATORS, READERS, Visit, route
-from truegreen.model import Cell, ExitReason, Mode, TaskStatus
+from truegreen.model import Cell, ExitReason, Level, Mode, NoopPolicy, ProofMode, TaskStatus
 from truegreen.record.ledger.fencing import Whom
 from truegreen.record.ledger.lists import Filter
 from truegreen.record.ledger.reads import LONGEST_PAGE, PAGE
@@ -81,6 +81,10 @@ class Order(Taken, frozen=True):
     gates: Many = ()
     protect: Many = ()
     before: Before | None = None
+    proof: ProofMode | None = None
+    require: Level | None = None
+    may_edit: Many = ()
+    noop: NoopPolicy | None = None
     evaluators: Many = ()
     max_attempts: Annotated[int, Meta(ge=1, le=100)] | None = None
     caps: dict[str, int | float | str] | None = None
