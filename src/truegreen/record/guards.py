@@ -25,7 +25,8 @@ _IS_ANSWER = (
 )
 _PROVEN = (
     "((COALESCE(NEW.proof, '') = 'shown' AND EXISTS (SELECT 1 FROM runs r"
-    " JOIN findings f ON f.run_key = r.key WHERE r.task_key = NEW.key AND r.attempt = NEW.attempt AND f.binding = 1"
+    " JOIN findings f ON f.run_key = r.key WHERE r.task_key = NEW.key"
+    " AND r.attempt = NEW.attempt AND f.binding = 1"
     " AND f.phase <> 'baseline' AND f.outcome = 'passed' AND f.kind <> 'claim'"
     " AND (f.before = 'failed' OR f.kind IN ('evaluator', 'qa', 'person'))))"
     " OR (COALESCE(NEW.proof, '') = 'waived' AND (NEW.proof_mode = 'regression' OR (NEW.noop = 1"

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from truegreen.doors.hooking import Gone
-from truegreen.errors import Refused
-from truegreen.facts import Claim, Exit, Finding
-from truegreen.model import EndedBy, ExitDetail, ExitReason, RunStatus, TaskStatus
+from truegreen.errors import InvalidInput, Refused
+from truegreen.facts import Claim, Exit, Finding, Proof, Verdict
+from truegreen.model import EndedBy, ExitDetail, ExitReason, Outcome, RunStatus, TaskStatus
 from truegreen.record.ledger.wakes import LETTERS_ROOM
 from truegreen.record.rows import Task
+from truegreen.supervisor import preflight
 from truegreen.supervisor.backoff import hold_seconds
 from truegreen.supervisor.bribery import TOUCHED, merged
 from truegreen.supervisor.doorway import Doorway
@@ -26,6 +27,7 @@ from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.examination import examine, site_of
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.purse import ASKED, asked
+from truegreen.supervisor.recovery import failure
 from truegreen.supervisor.reentry import Capped, Reentry
 from truegreen.supervisor.roster import first_words, opening
 from truegreen.supervisor.stint import Stint, Worker, log_facts
@@ -90,6 +92,9 @@ class Attempt:
     def _ran(self) -> Ran | None:
         """The run to its end in the record; nothing where others ended it first."""
         self._baseline = self._before()
+        if refusal := preflight.decide(self._prepared.contract, self._baseline):
+            self._not_started(refusal)
+            return None
         self._since = time.time_ns()
         prepared, worker = self._prepared, self._worker
         doorway = Doorway(self._errand, worker.files, worker.secret, self._at_stop)
@@ -115,6 +120,36 @@ class Attempt:
             self._tell(exit_)
             return None
         return Ran(task, exit_, claim, declared, left, last)
+
+    def _not_started(self, refusal: preflight.Refusal) -> None:
+        """End the run before the agent starts: refused, or a person decides."""
+        self._watch.warn(refusal.message)
+        self._pulse.run_ends()
+        if not refusal.already_passes:
+            error = InvalidInput(refusal.message)
+            self._ledger.end_run(self._ticket, failure(error, ExitDetail.CONFIG_INVALID))
+            return
+        prepared = self._prepared
+        ended = Exit(
+            status=RunStatus.EXITED,
+            reason=ExitReason.DONE,
+            detail=ExitDetail.NOOP,
+            ended_by=EndedBy.SUPERVISOR,
+            digest=prepared.base.digest,
+            facts={"not_started": True},
+            message=refusal.message,
+        )
+        self._ledger.end_run(self._ticket, ended)
+        verdict = Verdict(
+            outcome=Outcome.INCONCLUSIVE,
+            reason=f"{verify.UNPROVEN}: {refusal.message}",
+            digest=prepared.base.digest,
+            contract_digest=prepared.contract_digest,
+            require=prepared.contract.require,
+            proof=Proof(reason=refusal.message),
+        )
+        self._ledger.judge(self._ticket, verdict)
+        self._watch.concluded(verdict)
 
     def _worked(self) -> Stint:
         """The agent's stints: the first, and as many as it is sent back in for."""
@@ -173,7 +208,7 @@ class Attempt:
         return subject._replace(rejected=declared.rejected, baseline=self._baseline)
 
     def _before(self) -> tuple[Finding, ...]:
-        """What gates with a `before` say about the tree that the agent will find."""
+        """What the gates say about the tree that the agent will find."""
         prepared = self._prepared
         asked = [gate.name for gate in prepared.contract.gates if has_baseline(gate)]
         if not asked:

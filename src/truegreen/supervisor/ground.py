@@ -62,7 +62,9 @@ class Ground(msgspec.Struct, frozen=True):
         below = self.folder.translate(_GLOB)
         gates = tuple(
             msgspec.structs.replace(
-                gate, protect=(*gate.protect, *(f"/{below}/{glob}" for glob in gate.protect))
+                gate,
+                protect=(*gate.protect, *(f"/{below}/{glob}" for glob in gate.protect)),
+                may_edit=(*gate.may_edit, *(f"/{below}/{glob}" for glob in gate.may_edit)),
             )
             for gate in contract.gates
         )

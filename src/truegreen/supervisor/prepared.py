@@ -17,6 +17,7 @@ from truegreen.supervisor.bribery import changed_since, own_files, unseen
 from truegreen.supervisor.examination import findings_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_here, uncovered
 from truegreen.supervisor.place import Place
+from truegreen.supervisor.preflight import check_programs
 from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.roster import Going, Retold
 from truegreen.supervisor.subject import Subject
@@ -103,6 +104,10 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
             watch.warn(note)
         for glob in uncovered(contract, workspace, base):
             watch.warn(f"--protect {glob}: nothing of that name is there now")
+        path, root = place.environ.get("PATH", os.defpath), workspace.root
+        check_programs(
+            contract, path, ground.folder, lambda name: os.path.lexists(os.path.join(root, name))
+        )
     files = own_files(contract, workspace.root, place.environ.get("PATH", os.defpath))
     return Prepared(
         contract=contract,

@@ -28,9 +28,11 @@ from truegreen.model import (
 )
 from truegreen.work import baselines
 from truegreen.work.gates import Answer, ask
+from truegreen.work.gates.cases import expanded_ids
 from truegreen.work.gates.counts import sentence
 from truegreen.work.gates.output import one_line, tail_of
-from truegreen.work.gates.rooms import Room, Site, room
+from truegreen.work.gates.rooms import Restore, Room, Site, room
+from truegreen.work.gates.test_files import is_snapshot
 from truegreen.work.weighing import compared, depends_on_tree, has_baseline, levelled, settled
 from truegreen.work.workspace import Change
 
@@ -46,6 +48,7 @@ FEEDBACK_BYTES = 16 * 1024
 VERDICT_CHARACTERS = 1000
 _SHOWN_TAMPERED = 50
 _DIFF_BYTES = 16 * 1024
+_EDITS_CHARACTERS = 600
 _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
@@ -150,12 +153,66 @@ def _worth_another_try(answer: Answer) -> bool:
 
 def _answered(gate: Gate, site: Site, phase: Phase, pinned: Mapping[str, Any]) -> Answer:
     """The gate's answer, in a room of its own."""
-    with room(gate, site, before=phase is Phase.BASELINE) as made:
+    before = phase is Phase.BASELINE
+    reported = _reported_files(pinned)
+    with room(gate, site, before=before, reported=reported) as made:
         if isinstance(made, Answer):
             return made
         scene = replace(made.scene, pinned=dict(pinned))
         answer = _with_doubt(ask(gate, scene), made)
-        return _with_tampering(answer, gate, site, made.tampered)
+    restored = (*made.tampered, *made.edited)
+    if not restored:
+        return answer
+    told = _with_edits(answer, gate, site, made)
+    if answer.outcome is not _FAILED or gate.tampering is not Tampering.RESTORE:
+        return told
+    return (
+        _with_their_files(replace(told, reason=answer.reason), gate, site, restored, pinned) or told
+    )
+
+
+def _reported_files(pinned: Mapping[str, Any]) -> tuple[str, ...]:
+    """Files that a gate's report named on the base."""
+    ids = expanded_ids(pinned.get("ids")) or {}
+    files = {name.partition("::")[0] for name in ids if "::" in name}
+    return tuple(sorted(file for file in files if "." in file))
+
+
+def _with_their_files(
+    answer: Answer,
+    gate: Gate,
+    site: Site,
+    restored: tuple[Change, ...],
+    pinned: Mapping[str, Any],
+) -> Answer | None:
+    """A gate that fails with the files from before: what it says if it passes with the agent's.
+
+    A snapshot is generated, so that an edit of it may be honest: the pass counts, at A1.
+    """
+    snapshots = [change for change in restored if is_snapshot(change.path)]
+    if snapshots:
+        again = _asked_with(gate, site, Restore.TESTS, pinned)
+        if again is not None and again.green:
+            return replace(again, evidence={**answer.evidence, **again.evidence})
+    again = _asked_with(gate, site, Restore.NOTHING, {})
+    if again is None or not again.green:
+        return None
+    names = [change.path for change in restored]
+    reason = (
+        f"fails with your files; passes only with the agent's edits to {_listed(names)}"
+        f" ({answer.reason}). If the task is meant to change them: --may-edit"
+    )
+    return replace(answer, reason=one_line(reason, _EDITS_CHARACTERS))
+
+
+def _asked_with(
+    gate: Gate, site: Site, restore: Restore, pinned: Mapping[str, Any]
+) -> Answer | None:
+    """The gate's answer with the agent's version of the check's files; None without a copy."""
+    with room(gate, site, before=False, restore=restore) as made:
+        if isinstance(made, Answer):
+            return None
+        return _with_doubt(ask(gate, replace(made.scene, pinned=dict(pinned))), made)
 
 
 def _with_doubt(answer: Answer, made: Room) -> Answer:
@@ -165,27 +222,26 @@ def _with_doubt(answer: Answer, made: Room) -> Answer:
     return replace(answer, level=Level.A1, evidence={**answer.evidence, "doubt": doubt})
 
 
-def _with_tampering(answer: Answer, gate: Gate, site: Site, tampered: tuple[Change, ...]) -> Answer:
-    """What the agent changed where it should not have is always said; the policy decides."""
-    if not tampered:
-        return answer
-    named = _listed([f"{change.path} ({change.how})" for change in tampered])
+def _with_edits(answer: Answer, gate: Gate, site: Site, made: Room) -> Answer:
+    """What the agent changed of the check's own files is always said; the policy decides."""
+    restored = (*made.tampered, *made.edited)
+    named = _listed([f"{change.path} ({change.how})" for change in restored])
     told = {
         **answer.evidence,
-        "tampered": [f"{change.how} {change.path}" for change in tampered[:_SHOWN_TAMPERED]],
+        "tampered": [f"{change.how} {change.path}" for change in restored[:_SHOWN_TAMPERED]],
         "tampering": str(gate.tampering),
         "tampered_diff": site.workspace.diff(
             site.base,
             site.left,
-            tuple(change.path for change in tampered[:_SHOWN_TAMPERED]),
+            tuple(change.path for change in restored[:_SHOWN_TAMPERED]),
             limit=_DIFF_BYTES,
         ),
     }
-    if gate.tampering is Tampering.FAIL:
+    if gate.tampering is Tampering.FAIL and made.tampered:
         reason = one_line(f"protected files were changed: {named}; {answer.reason}")
         return replace(answer, outcome=_FAILED, reason=reason, evidence=told)
-    if gate.tampering is Tampering.RESTORE:
-        reason = one_line(f"{answer.reason} (restored from before the agent: {named})")
+    if gate.tampering is not Tampering.ALLOW:
+        reason = one_line(f"{answer.reason} (checked with the files from before: {named})")
         return replace(answer, reason=reason, evidence=told)
     return replace(answer, evidence=told)
 

@@ -10,12 +10,13 @@ from truegreen.faces.clean import width
 from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark
 from truegreen.faces.documents import claim_of, next_steps, whole
-from truegreen.model import Cell, FindingOutcome, Level, TaskStatus
+from truegreen.model import Cell, ExitDetail, FindingOutcome, Level, TaskStatus
 from truegreen.record.holds import Hold
 from truegreen.record.ledger import Dossier, Ledger
 
-OK, FAILED, PERSON, CAP, INFRASTRUCTURE, ENDED, DEFERRED, INTERRUPTED = 0, 1, 3, 4, 5, 6, 75, 130
-_SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, FAILED, INTERRUPTED)
+OK, FAILED, REFUSED, PERSON, CAP, INFRASTRUCTURE, ENDED = 0, 1, 2, 3, 4, 5, 6
+DEFERRED, INTERRUPTED = 75, 130
+_SEVERITY = (OK, DEFERRED, ENDED, PERSON, CAP, INFRASTRUCTURE, REFUSED, FAILED, INTERRUPTED)
 """From the best to the worst: work that is known to be undone outweighs whatever is unknown."""
 _WORD_ROOM = 12
 _SHOWN_STATEMENTS = 3
@@ -41,6 +42,8 @@ def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = Fals
 def exit_status(dossier: Dossier) -> int:
     """0 for proven work and nothing else."""
     task = dossier.task
+    if task.status is TaskStatus.FAILED and task.exit_detail is ExitDetail.CONFIG_INVALID:
+        return REFUSED
     if task.status in (TaskStatus.FAILED, TaskStatus.NEEDS_REVIEW) and task.cell in _CELLS:
         return _CELLS[task.cell]
     if task.status is TaskStatus.NEEDS_REVIEW and _check_unavailable(dossier):

@@ -31,6 +31,7 @@ from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, node
 from truegreen.supervisor.outpost import source_of
+from truegreen.supervisor.preflight import check_programs
 from truegreen.work.agents import adapter_of
 from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
@@ -51,12 +52,25 @@ def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     choose(contract.isolation)
     workplace_of(config)
     check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
+    check_preflight(contract)
     with frame.ledger(makes=True) as ledger:
         ledger.check_thawed()
         task = ordered(ledger, config, contract, actor=operator(), holder=holder_name())
         if no_wait:
             return in_background(frame, config, ledger, task.id)
         return carry_out(frame, config, ledger, task.id)
+
+
+def check_preflight(contract: Contract) -> None:
+    """Refuse checks that can't run, or that the agent would write itself, before a task exists."""
+    top = os.path.realpath(top_of(contract.cwd))
+    folder = os.path.relpath(os.path.realpath(contract.cwd), top)
+    check_programs(
+        contract,
+        os.environ.get("PATH", os.defpath),
+        "" if folder == "." else folder,
+        lambda name: os.path.lexists(os.path.join(top, name)),
+    )
 
 
 def add(frame: Frame, *, worktree: bool, here: bool, **options: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os.path
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
@@ -195,14 +195,6 @@ _SHADOWS = frozenset(
 
 
 _TESTS = late(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")
-
-
-def rewritten(words: Sequence[str], changes: Mapping[str, str]) -> str:
-    """A test that was there before and that the agent changed; adding tests is honest work."""
-    if runner_of(words) is None:
-        return ""
-    old = (path for path, how in changes.items() if how != "added")
-    return next((path for path in old if _TESTS.search(path)), "")
 
 
 _MANIFESTS = frozenset(

@@ -17,11 +17,18 @@ import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
+from truegreen.enums import StrEnum
 from truegreen.errors import InvalidInput, TruegreenError
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
-from truegreen.work.gates.own import Own, deciding, means, own_of, rewritten, steers_tests
+from truegreen.work.gates.own import Own, deciding, means, own_of, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
+from truegreen.work.gates.test_files import (
+    changed_inline_tests,
+    is_snapshot,
+    runs_tests,
+    tests_among,
+)
 from truegreen.work.jail import choose
 from truegreen.work.toolchain import Toolchain
 from truegreen.work.workspace import Change, Snapshot, Workspace
@@ -68,32 +75,55 @@ class Site(Struct, frozen=True, kw_only=True):
     """Runs while gates run; a word stops them, an exception comes through."""
 
 
+class Restore(StrEnum):
+    """Which of the check's own files come from the tree before the agent."""
+
+    ALL = "all"
+    TESTS = "tests"
+    """All but the snapshots that test runners generate."""
+    NOTHING = "nothing"
+
+
 class Room(NamedTuple):
-    """A gate's scene, and which protected paths the agent had changed."""
+    """A gate's scene, and what the agent had changed of the check's files and was restored."""
 
     scene: Scene
-    tampered: tuple[Change, ...]
+    tampered: tuple[Change, ...] = ()
+    """Paths that the contract protects."""
+    edited: tuple[Change, ...] = ()
+    """Tests that were there before the agent."""
 
 
 @contextlib.contextmanager
-def room(gate: Gate, site: Site, *, before: bool) -> Iterator[Room | Answer]:
+def room(
+    gate: Gate,
+    site: Site,
+    *,
+    before: bool,
+    restore: Restore = Restore.ALL,
+    reported: tuple[str, ...] = (),
+) -> Iterator[Room | Answer]:
     """A gate's room on the base (`before`) or on what the agent left; removed at the end.
 
-    Where no room can be made there is an answer instead: a gate error.
+    `reported` are files that the gate's report named before the agent started. Where no room can be
+    made there is an answer instead: a gate error.
     """
     folder = os.path.join(site.scratch, f"gate-{gate.name}-{os.urandom(4).hex()}")
-    try:
-        yield _made(gate, site, folder, before=before)
-    finally:
-        remove(folder)
-
-
-def _made(gate: Gate, site: Site, folder: str, *, before: bool) -> Room | Answer:
     try:
         # A gate may need rooms beside this one, that nobody can tell from it
         inner = os.path.join(folder, os.urandom(4).hex())
         os.makedirs(inner, 0o700)
-        return _base_room(gate, site, inner) if before else _left_room(gate, site, inner)
+        if before:
+            yield _made(lambda: _base_room(gate, site, inner))
+        else:
+            yield _made(lambda: _left_room(gate, site, inner, restore, reported))
+    finally:
+        remove(folder)
+
+
+def _made(make: Callable[[], Room]) -> Room | Answer:
+    try:
+        return make()
     except InvalidInput as error:
         return gate_error(error.message)
     except (OSError, TruegreenError) as error:
@@ -105,10 +135,12 @@ def _base_room(gate: Gate, site: Site, folder: str) -> Room:
     if gate.kind not in _WITHOUT_COPY:
         site.workspace.lay(site.base, root)
         _make_folder(root, site.folder)
-    return Room(_scene(gate, site, folder, root=root, left=site.base, before=True), ())
+    return Room(_scene(gate, site, folder, root=root, left=site.base, before=True))
 
 
-def _left_room(gate: Gate, site: Site, folder: str) -> Room:
+def _left_room(
+    gate: Gate, site: Site, folder: str, restore: Restore, reported: tuple[str, ...]
+) -> Room:
     root = os.path.join(folder, "tree")
     changes = site.workspace.changes(site.base, site.left)
     own = own_files(gate, site.folder)
@@ -118,28 +150,100 @@ def _left_room(gate: Gate, site: Site, folder: str) -> Room:
     added = [path for path, how in changed.items() if how == "added"]
     if added and (own.groups or own.unwanted):
         altered += own.stand_ins(added, site.workspace.paths(site.base))
-    given = (*gate.protect, *site.protect)
-    protect = tuple(dict.fromkeys((*given, *map(_exactly, altered))))
-    globs = Globs(protect)
-    tampered = tuple(change for change in changes if globs.cover(change.path))
-    allowed = gate.tampering is Tampering.ALLOW
+    given = Globs((*gate.protect, *site.protect, *map(_exactly, altered)))
+    tests = _old_tests(gate, site, changed, reported)
+    may_edit = Globs(gate.may_edit)
+    left_to_agent = [path for path in tests if restore is Restore.TESTS and is_snapshot(path)]
+    protect = tuple(
+        dict.fromkeys((*gate.protect, *site.protect, *map(_exactly, [*altered, *tests])))
+    )
+    keep = (*gate.may_edit, *map(_exactly, left_to_agent))
+    globs, kept_globs = Globs(protect), Globs(keep)
+    restored = tuple(c for c in changes if globs.cover(c.path) and not kept_globs.cover(c.path))
+    allowed = gate.tampering is Tampering.ALLOW or restore is Restore.NOTHING
     if gate.kind not in _WITHOUT_COPY:
-        restored = () if allowed else (*protect, *_OF_KIND.get(gate.kind, ()))
-        laid = site.workspace.lay(site.left, root, protect=restored, base=site.base)
+        wanted = () if allowed else (*protect, *_OF_KIND.get(gate.kind, ()))
+        laid = site.workspace.lay(
+            site.left, root, protect=wanted, base=site.base, unless=() if allowed else keep
+        )
         # What is only added beside the protected files is set aside, and no tampering.
         told = (c for c in laid.tampered if globs.cover(c.path) or c.how != "added")
-        tampered = tuple(told) or tampered
+        restored = tuple(told) or restored
         _drop_byte_code(root, changes)
         _make_folder(root, site.folder)
-    kept = changed if allowed else {p: how for p, how in changed.items() if not globs.cover(p)}
+    gone = {change.path for change in restored}
+    kept = changed if allowed else {p: how for p, how in changed.items() if p not in gone}
     doubt = "the agent may still be running" if site.unconfirmed else ""
     doubt = doubt or _doubt(gate, own, kept, changed, root)
-    if allowed and tampered and not doubt:
-        doubt = f"the agent could have changed the check: {tampered[0].path} was {tampered[0].how}"
+    doubt = doubt or _edited_with_leave(kept, globs, may_edit, left_to_agent)
+    if allowed and restored and not doubt:
+        doubt = f"the agent could have changed the check: {restored[0].path} was {restored[0].how}"
+    doubt = doubt or _inline_doubt(gate, site, kept)
     scene = _scene(
         gate, site, folder, root=root, left=site.left, changes=changes, doubt=doubt, before=False
     )
-    return Room(scene, tampered)
+    declared = tuple(change for change in restored if given.cover(change.path))
+    edited = tuple(change for change in restored if not given.cover(change.path))
+    return Room(scene, declared, edited)
+
+
+def _old_tests(
+    gate: Gate, site: Site, changed: dict[str, str], reported: tuple[str, ...]
+) -> list[str]:
+    """Tests from before the agent that it changed, deleted or renamed."""
+    touched = [path for path, how in changed.items() if how != "added"]
+    if not touched or not runs_tests(gate):
+        return []
+    return tests_among(touched, gate, site.folder, site.workspace.paths(site.base), reported)
+
+
+def _edited_with_leave(
+    kept: dict[str, str], globs: Globs, may_edit: Globs, snapshots: list[str]
+) -> str:
+    """A file of the check that the copy has as the agent left it, because the task may edit it."""
+    for path, how in kept.items():
+        if path in snapshots:
+            return f"it passes only with the agent's version of the snapshot {path}"
+        if how != "added" and may_edit.cover(path) and globs.cover(path):
+            return f"the agent {how} {path}, which this task may edit"
+    return ""
+
+
+def _inline_doubt(gate: Gate, site: Site, kept: dict[str, str]) -> str:
+    """Tests in a product file that the agent changed: they can't be restored apart from it."""
+    paths = [path for path, how in kept.items() if how == "changed"]
+    rust = [path for path in paths if path.endswith(".rs")]
+    python = [path for path in paths if path.endswith(".py")]
+    if not runs_tests(gate) or not (rust or python):
+        return ""
+    doctests = bool(python) and _runs_doctests(gate, site)
+    for path in (*rust, *(python if doctests else ())):
+        before, after = _blob(site, site.base, path), _blob(site, site.left, path)
+        if before is None or after is None:
+            continue
+        if changed_inline_tests(path, before, after, doctests=doctests):
+            return f"the agent changed the tests inside of {path}"
+    return ""
+
+
+def _runs_doctests(gate: Gate, site: Site) -> bool:
+    if any("doctest" in word for word in (*gate.command, *gate.args)):
+        return True
+    names = [os.path.join(site.folder, name) for name in _DOCTEST_SETTINGS]
+    there = set(site.workspace.paths(site.base))
+    return any(
+        b"doctest" in (_blob(site, site.base, path) or b"")
+        for path in (*names, *(_DOCTEST_SETTINGS if site.folder else ()))
+        if path in there
+    )
+
+
+_DOCTEST_SETTINGS = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "pytest.toml")
+
+
+def _blob(site: Site, snapshot: Snapshot, path: str) -> bytes | None:
+    said = site.workspace.mirror.run_git(["cat-file", "blob", f"{snapshot.id}:{path}"])
+    return said.stdout if not said.code else None
 
 
 def _make_folder(root: str, folder: str) -> None:
@@ -158,9 +262,9 @@ def _only_adds(site: Site, path: str) -> bool:
 
 
 def _scripts(site: Site, snapshot: Snapshot, path: str) -> object:
-    said = site.workspace.mirror.run_git(["cat-file", "blob", f"{snapshot.id}:{path}"])
+    data = _blob(site, snapshot, path)
     try:
-        return msgspec.json.decode(said.stdout, type=_Package).scripts if not said.code else None
+        return msgspec.json.decode(data, type=_Package).scripts if data is not None else None
     except msgspec.MsgspecError:
         return None
 
@@ -269,8 +373,7 @@ def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], 
     theirs += filter(None, [_led_to(own, changed, root), deciding(words, kept)])
     if theirs:
         return f"the agent could have changed the check: {theirs[0]} is its own file"
-    tests = rewritten(words, kept)
-    return f"the agent changed {tests}, which nothing protects" if tests else ""
+    return ""
 
 
 def _runs(root: str, path: str) -> bool:

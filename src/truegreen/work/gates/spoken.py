@@ -190,6 +190,11 @@ class Step(NamedTuple):
     words: list[str]
 
 
+def is_builtin(name: str) -> bool:
+    """Whether a shell runs it by itself."""
+    return name in _BUILT_IN or name in _OPENING or name in {"true", "false", "test", "echo"}
+
+
 def commands_of(words: Sequence[str]) -> Iterator[list[str]]:
     """The simple commands that a command line runs, as far as words alone tell."""
     return (step.words for step in steps_of(words))

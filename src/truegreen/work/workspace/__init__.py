@@ -227,14 +227,18 @@ class Workspace:
         *,
         protect: tuple[str, ...] = (),
         base: Snapshot | None = None,
+        unless: tuple[str, ...] = (),
     ) -> Laid:
-        """Lay a snapshot down in a new folder; what is protected comes whole from the base."""
+        """Lay a snapshot down in a new folder; what is protected comes whole from the base.
+
+        Paths that `unless` covers are taken as they were left.
+        """
         if protect and base is None:
             raise errors.InvalidInput("protected paths come from a base; none was given")
         read = self.mirror.tree
         left = objects.flat(_tree(snapshot), read)
         before = objects.flat(_tree(base), read) if base and protect else {}
-        tree, tampered = laying.composed(left, before, protect, self.mirror.blob)
+        tree, tampered = laying.composed(left, before, protect, self.mirror.blob, unless)
         with room(f"a clean copy in {into}"):
             laying.lay(tree, into, self.mirror.blob, self.mirror.pieces)
         return Laid(root=into, files=len(tree), tampered=tampered)

@@ -54,17 +54,24 @@ def _how(before: Entry | None, after: Entry | None) -> str:
 
 
 def composed(
-    left: Tree, base: Tree, protect: tuple[str, ...], read: Callable[[bytes], bytes]
+    left: Tree,
+    base: Tree,
+    protect: tuple[str, ...],
+    read: Callable[[bytes], bytes],
+    unless: tuple[str, ...] = (),
 ) -> Composed:
-    """The tree that was left, with what is protected as it is in the base, whole."""
+    """The tree that was left, with what is protected as it is in the base, whole.
+
+    What `unless` covers stays as it was left.
+    """
     if not protect:
         return Composed(left, ())
-    globs = _with_aliases(protect, base, read)
-    ours = {path: entry for path, entry in base.items() if globs.cover(path)}
+    globs, free = _with_aliases(protect, base, read), Globs(unless)
+    ours = {path: e for path, e in base.items() if globs.cover(path) and not free.cover(path)}
     theirs = {
         path: entry
         for path, entry in left.items()
-        if not globs.cover(path) and not _brings_in(path, entry, base, globs)
+        if (not globs.cover(path) and not _brings_in(path, entry, base, globs)) or free.cover(path)
     }
     for path in _folders_above(ours) & theirs.keys():  # a file or link where a folder must be
         del theirs[path]
