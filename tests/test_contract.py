@@ -35,7 +35,17 @@ from truegreen.contract import (
 )
 from truegreen.contract.terms import GATE_USES, RETRY_WORDS, Source
 from truegreen.errors import InvalidInput
-from truegreen.model import NO_BLIND_RETRY, PARENT, RESCUABLE, ExitDetail, ExitReason, Mode
+from truegreen.model import (
+    NO_BLIND_RETRY,
+    PARENT,
+    RESCUABLE,
+    ExitDetail,
+    ExitReason,
+    Level,
+    Mode,
+    NoopPolicy,
+    ProofMode,
+)
 
 NAMES = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -165,6 +175,9 @@ CHANGES: dict[str, Any] = {
     "rescue": (),
     "retry": (),
     "isolation": edge.Isolation.JAIL,
+    "proof": ProofMode.REGRESSION,
+    "require": Level.A3,
+    "noop": NoopPolicy.ACCEPT,
     "claim_file": "x.json",
     "artifact_is_status": True,
     "approvals": ("git push",),
@@ -259,6 +272,7 @@ FILLED: dict[str, Any] = {
     "data": "/held",
     "data_digest": "sha256:0",
     "python": ".venv/bin/python",
+    "fresh": True,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from truegreen.contract import AgentDefinition, Budget, Contract, Gate, GateKind, QaTerms
-from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
+from truegreen.facts import Actor, Claim, Exit, Finding, Proof, Ticket, Verdict
 from truegreen.model import (
     PARENT,
     ClaimKind,
@@ -15,6 +15,7 @@ from truegreen.model import (
     Level,
     Mode,
     Outcome,
+    ProofStatus,
     Role,
     RunStatus,
     TaskStatus,
@@ -92,6 +93,8 @@ def finding(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome, **more: Any
     """A finding about what the run left."""
     more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
     more.setdefault("digest", TREE)
+    if outcome is FindingOutcome.PASSED and more.get("kind", "run") == "run":
+        more.setdefault("before", FindingOutcome.FAILED)
     level = more.pop("level", Level.A3)
     return Finding(
         **{"check": "tests", "kind": "run", "reason": "3 of 3", "judge": "truegreen", **more},
@@ -105,6 +108,8 @@ def verdict(ledger: Ledger, ticket: Ticket, outcome: Outcome, **more: Any) -> Ve
     more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
     more.setdefault("digest", TREE)
     more.setdefault("reason", f"gate tests: {outcome}")
+    if outcome is Outcome.PASSED:
+        more.setdefault("proof", Proof(ProofStatus.SHOWN, ("gate:tests",)))
     return Verdict(outcome=outcome, level=Level.A2, **more)
 
 

@@ -13,12 +13,30 @@ from msgspec.structs import replace
 
 from tests.record.lives import ended
 from tests.work.gates.trees import DIGEST, Tree, run_gate
-from truegreen.contract import Before, Contract, Evaluator, Gate, GateKind
+from truegreen.contract import (
+    AgentDefinition,
+    Before,
+    Contract,
+    Evaluator,
+    Gate,
+    GateKind,
+    QaTerms,
+)
 from truegreen.errors import Refused
-from truegreen.facts import Finding
-from truegreen.model import ExitDetail, ExitReason, FindingOutcome, Level, Outcome, Phase
+from truegreen.facts import Finding, Verdict
+from truegreen.model import (
+    ExitDetail,
+    ExitReason,
+    FindingOutcome,
+    Level,
+    NoopPolicy,
+    Outcome,
+    Phase,
+    ProofMode,
+    ProofStatus,
+)
 from truegreen.record.ledger.terms import read_terms
-from truegreen.record.ledger.verdicts import _check_carried, _check_no_red
+from truegreen.record.ledger.verdicts import _check_carried, _check_no_red, _check_proven
 from truegreen.record.rows import FindingRow
 from truegreen.work import verify
 
@@ -36,7 +54,8 @@ def contract(*names: str, **more: Any) -> Contract:
 def finding(check: str = "tests", outcome: FindingOutcome = PASSED, **more: Any) -> Finding:
     facts: dict[str, Any] = {
         "check": check,
-        "kind": "run",
+        "kind": "evaluator" if check == "reviewer" else "run",
+        "before": FAILED if outcome is PASSED else None,
         "outcome": outcome,
         "reason": f"{outcome} it is",
         "digest": TREE,
@@ -83,7 +102,10 @@ def test_a_gate_that_is_not_required_does_not_bind(tree):
 def test_red_before_and_green_after_shows_on_the_finding(tree):
     site = tree.site()
     before = verify.baseline(contract(gates=(FIXED, run_gate("true"))), site)
-    assert [(f.check, f.outcome, f.phase) for f in before] == [("fixed", FAILED, Phase.BASELINE)]
+    assert [(f.check, f.outcome, f.phase) for f in before] == [
+        ("fixed", FAILED, Phase.BASELINE),
+        ("check", PASSED, Phase.BASELINE),
+    ]
     assert (before[0].digest, before[0].binding) == (tree.base.digest, False)
     tree.write({"a.txt": "fixed\n"})
     found = verify.examine(contract(gates=(FIXED,)), tree.site(), baseline_findings=before)
@@ -105,11 +127,15 @@ def test_a_missing_baseline_is_made_up_for(tree):
 def test_a_gate_that_can_not_tell_before_from_after_is_marked(tree):
     tree.write({"b.txt": "x\n"})
     _, after = tree.examine(run_gate("true", name="idle", before=Before.FAIL))
-    assert (after.outcome, after.before, after.level) == (PASSED, PASSED, Level.A2)
-    assert after.evidence["non_discriminating"] is True
-    verdict = conclude([replace(after, digest=TREE)], contract("idle"))
-    assert verdict.level < Level.A3
-    assert verdict.reason == ("1 gate passed: idle; passed before the agent started, too: idle")
+    assert (after.outcome, after.before) == (ERROR, PASSED)
+    assert after.reason == "it had to fail before the agent and passed"
+    _, any_before = tree.examine(
+        run_gate("true", name="idle", before=Before.PASS), run_gate("true", name="other")
+    )[1:]
+    assert any_before.evidence["non_discriminating"] is True
+    verdict = conclude([replace(any_before, digest=TREE)], contract("other"))
+    assert (verdict.outcome, verdict.level) == (Outcome.INCONCLUSIVE, Level.A2)
+    assert verdict.reason.startswith("unproven: other passed before the agent started, too")
 
 
 def test_a_guard_that_was_red_before_says_so(tree):
@@ -216,7 +242,7 @@ def test_silent_work_is_what_its_checks_say(detail):
 @pytest.mark.criterion("E31")
 def test_silence_without_a_sign_of_work_is_no_work():
     silent = ended(ExitDetail.UNCLAIMED)
-    idle = conclude([finding()], contract("tests"), silent, changed=False)
+    idle = conclude([finding(before=PASSED)], contract("tests"), silent, changed=False)
     assert idle.outcome is Outcome.INCONCLUSIVE
     assert idle.reason.startswith("no sign of work")
     turned = conclude([finding(before=FAILED)], contract("tests"), silent, changed=False)
@@ -237,8 +263,11 @@ def test_the_lowest_level_counts_and_its_reason_is_told():
     doubt = "the agent could have changed the check: .venv/bin/pytest lies in the workspace"
     found = [finding("a", level=Level.A3), finding("b", level=Level.A1, evidence={"doubt": doubt})]
     verdict = conclude(found, contract("a", "b"))
-    assert (verdict.outcome, verdict.level) == (Outcome.PASSED, Level.A1)
-    assert verdict.reason == f"2 gates passed: a, b; {doubt}"
+    assert (verdict.outcome, verdict.level) == (Outcome.INCONCLUSIVE, Level.A1)
+    assert verdict.reason.startswith(f"weak_evidence: level A1, and A2 is required: {doubt}")
+    lenient = conclude(found, contract("a", "b", require=Level.A1))
+    assert (lenient.outcome, lenient.level) == (Outcome.PASSED, Level.A1)
+    assert lenient.reason == f"2 gates passed: a, b; {doubt}"
 
 
 def test_a_red_gate_that_is_not_required_is_told():
@@ -355,19 +384,29 @@ def accepted(check, *arguments: Any) -> bool:
     return True
 
 
-def work_of(terms: Contract, exit_) -> Any:
+def work_of(terms: Contract, exit_, *, changed: bool = True) -> Any:
     return SimpleNamespace(
         task=SimpleNamespace(qa_of_key=None),
-        run=SimpleNamespace(exit_reason=exit_.reason),
+        run=SimpleNamespace(
+            exit_reason=exit_.reason,
+            exit_detail=exit_.detail,
+            base_digest="tree:base" if changed else TREE,
+            digest=TREE,
+        ),
         terms=read_terms(terms.text()),
+    )
+
+
+def carried(work: Any, findings: list[Finding], verdict: Verdict) -> bool:
+    return accepted(_check_carried, work, rows(findings), verdict) and accepted(
+        _check_proven, work, rows(findings), verdict
     )
 
 
 @given(some_findings, any_terms, LIKELY)
 def test_the_record_accepts_exactly_the_passes_that_are_concluded(findings, terms, exit_):
     verdict = conclude(findings, terms, exit_)
-    carried = accepted(_check_carried, work_of(terms, exit_), rows(findings), verdict)
-    assert (verdict.outcome is Outcome.PASSED) == carried
+    assert (verdict.outcome is Outcome.PASSED) == carried(work_of(terms, exit_), findings, verdict)
 
 
 @given(any_findings, any_terms, any_exit, st.booleans(), st.sampled_from(("", "rejected")))
@@ -375,6 +414,7 @@ def test_the_record_accepts_every_verdict_that_is_concluded(findings, terms, exi
     verdict = conclude(findings, terms, exit_, changed=changed, rejected_claim=claim)
     if verdict.outcome is Outcome.PASSED:
         _check_carried(work_of(terms, exit_), rows(findings), verdict)
+        _check_proven(work_of(terms, exit_, changed=changed), rows(findings), verdict)
     elif verdict.outcome is not Outcome.FAILED:
         _check_no_red(rows(findings), TREE)
 
@@ -413,12 +453,13 @@ def test_an_evaluator_may_lower_confirm_or_rescue_and_never_raises(findings, ter
     """Whatever judges say: with them, work passes only where its gates alone would let it."""
     gates = [f for f in findings if f.check in {"a", "b"}]
     bare = replace(terms, evaluators=())
-    alone = conclude(gates, bare, exit_).outcome
+    alone = conclude(gates, bare, exit_)
     heard = conclude([f for f in findings if f.check in {"a", "b", "reviewer"}], terms, exit_)
-    if alone is Outcome.FAILED:
+    if alone.outcome is Outcome.FAILED:
         assert heard.outcome is Outcome.FAILED
     if heard.outcome is Outcome.PASSED and any(gate.required for gate in terms.gates):
-        assert alone is Outcome.PASSED
+        short = alone.reason.startswith((verify.WEAK_EVIDENCE, verify.UNPROVEN))
+        assert alone.outcome is Outcome.PASSED or short
 
 
 @given(any_findings, any_exit)
@@ -439,8 +480,127 @@ def test_a_pass_has_the_lowest_level_of_what_it_rests_on(findings, terms, exit_)
     assert len(verdict.reason) <= verify.VERDICT_CHARACTERS
     if verdict.outcome is Outcome.PASSED:
         mine = [f for f in findings if f.binding and f.digest == TREE and f.outcome is PASSED]
-        assert verdict.level == min(f.level for f in mine)
+        judges = {judge.name for judge in terms.evaluators}
+        gates = min((f.level for f in mine if f.check not in judges), default=Level.A0)
+        agreed = min((f.level for f in mine if f.check in judges), default=Level.A0)
+        assert verdict.level == max(gates, agreed) >= terms.require
         assert exit_.reason is ExitReason.DONE or terms.may_rescue(exit_.detail)
+
+
+# --- conclude: the three questions
+
+ANY_MODE = st.builds(
+    lambda proof, require, noop: {"proof": proof, "require": require, "noop": noop},
+    st.sampled_from(ProofMode),
+    st.sampled_from(Level),
+    st.sampled_from(NoopPolicy),
+)
+
+
+def proves(f: Finding, terms: Contract, *, changed: bool) -> bool:
+    """Whether a finding alone could show that the work made the difference."""
+    if not (
+        f.binding and f.outcome is PASSED and f.digest == TREE and f.phase is not Phase.BASELINE
+    ):
+        return False
+    required = {gate.name for gate in terms.gates if gate.required}
+    judges = {judge.name for judge in terms.evaluators}
+    return (f.check in required and f.before is FAILED) or (f.check in judges and changed)
+
+
+@pytest.mark.criterion("E31")
+@given(some_findings, any_terms, any_exit, ANY_MODE, st.booleans())
+def test_nothing_passes_without_a_proof_or_the_users_word(findings, terms, exit_, mode, changed):
+    terms = replace(terms, **mode)
+    verdict = conclude(findings, terms, exit_, changed=changed)
+    if verdict.outcome is not Outcome.PASSED:
+        return
+    shown = any(proves(f, terms, changed=changed) for f in findings)
+    noop = exit_.detail is ExitDetail.NOOP and not changed and terms.noop is NoopPolicy.ACCEPT
+    assert shown or terms.proof is ProofMode.REGRESSION or noop
+    assert verdict.proof.status is (ProofStatus.SHOWN if shown else ProofStatus.WAIVED)
+
+
+@given(some_findings, any_terms, any_exit, ANY_MODE, st.booleans())
+def test_a_level_below_what_is_required_never_passes(findings, terms, exit_, mode, changed):
+    terms = replace(terms, **mode)
+    verdict = conclude(findings, terms, exit_, changed=changed)
+    assert verdict.require is terms.require
+    if verdict.level < terms.require:
+        assert verdict.outcome is not Outcome.PASSED
+
+
+@given(some_findings, any_terms, any_exit, st.booleans(), st.data())
+def test_forgetting_what_was_before_never_makes_a_pass(findings, terms, exit_, changed, data):
+    if conclude(findings, terms, exit_, changed=changed).outcome is Outcome.PASSED:
+        return
+    blind = [replace(f, before=None) if data.draw(st.booleans()) else f for f in findings]
+    assert conclude(blind, terms, exit_, changed=changed).outcome is not Outcome.PASSED
+
+
+def test_a_gate_that_passed_before_is_no_proof():
+    kept = finding(before=PASSED)
+    verdict = conclude([kept], contract("tests"))
+    assert (verdict.outcome, verdict.proof.status) == (Outcome.INCONCLUSIVE, ProofStatus.MISSING)
+    assert verdict.reason.startswith("unproven: tests passed before the agent started, too")
+    assert "--proof regression" in verdict.reason
+    both = conclude([kept, finding("fix")], contract("tests", "fix"))
+    assert (both.outcome, both.proof.by) == (Outcome.PASSED, ("gate:fix",))
+
+
+def test_a_gate_without_an_answer_before_is_no_proof():
+    for before in (None, ERROR, SKIPPED):
+        verdict = conclude([finding(before=before)], contract("tests"))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "gave no answer before the agent started" in verdict.reason
+
+
+def test_regression_is_the_users_explicit_word():
+    kept = finding(before=PASSED)
+    verdict = conclude([kept], contract("tests", proof=ProofMode.REGRESSION), changed=False)
+    assert (verdict.outcome, verdict.proof.status) == (Outcome.PASSED, ProofStatus.WAIVED)
+    assert verdict.proof.by == ("regression",)
+    red = conclude([finding(outcome=FAILED)], contract("tests", proof=ProofMode.REGRESSION))
+    assert red.outcome is Outcome.FAILED
+
+
+def test_a_noop_counts_only_where_it_is_accepted_and_nothing_changed():
+    kept, noop = finding(before=PASSED), ended(ExitDetail.NOOP)
+    accepting = contract("tests", noop=NoopPolicy.ACCEPT)
+    verdict = conclude([kept], accepting, noop, changed=False)
+    assert (verdict.outcome, verdict.proof.by) == (Outcome.PASSED, ("noop",))
+    for terms, exit_, changed in (
+        (contract("tests"), noop, False),
+        (accepting, noop, True),
+        (accepting, DONE, False),
+    ):
+        assert conclude([kept], terms, exit_, changed=changed).outcome is Outcome.INCONCLUSIVE
+
+
+def test_an_evaluator_proves_only_work_that_is_there():
+    terms = contract("tests", evaluators=(JUDGE,))
+    found = [finding(before=PASSED), finding("reviewer", score=0.9)]
+    verdict = conclude(found, terms)
+    assert (verdict.outcome, verdict.proof.by) == (Outcome.PASSED, ("evaluator:reviewer",))
+    assert conclude(found, terms, changed=False).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_diff_gate_proves_only_where_nothing_else_is_asked():
+    diff = Gate(name="diff", kind=GateKind.DIFF)
+    alone = conclude([finding("diff")], contract(gates=(diff,)))
+    assert alone.proof.by == ("gate:diff",)
+    beside = contract(gates=(diff, run_gate("true", name="tests")))
+    kept = conclude([finding("diff"), finding("tests", before=PASSED)], beside)
+    assert (kept.outcome, kept.proof.status) == (Outcome.INCONCLUSIVE, ProofStatus.MISSING)
+
+
+def test_a_review_that_is_still_to_come_may_bring_the_proof():
+    qa = QaTerms(roles=("coder",), agent="reviewer", definition=AgentDefinition(command=("look",)))
+    terms = contract("tests", role="coder", qa=qa)
+    kept = finding(before=PASSED, level=Level.A1)
+    verdict = conclude([kept], terms)
+    assert (verdict.outcome, verdict.proof.status) == (Outcome.PASSED, ProofStatus.MISSING)
+    assert conclude([kept], terms, changed=False).outcome is Outcome.INCONCLUSIVE
 
 
 # --- feedback

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from truegreen.contract import Before, Gate, GateKind
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Level, Phase
-from truegreen.work.weighing import compared, has_baseline, levelled, settled
+from truegreen.work.weighing import (
+    compared,
+    depends_on_tree,
+    has_baseline,
+    levelled,
+    settled,
+)
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 UNCLEAR, SKIPPED = FindingOutcome.INCONCLUSIVE, FindingOutcome.SKIPPED
@@ -44,28 +50,28 @@ def before(outcome: FindingOutcome, **more: Any) -> Finding:
 
 @pytest.mark.criterion("E21")
 @pytest.mark.parametrize(
-    ("was", "now", "changed", "effect"),
+    ("was", "now", "transition"),
     [
-        (FAILED, PASSED, True, "fix"),
-        (PASSED, FAILED, True, "regression"),
-        (FAILED, FAILED, True, "still_red"),
-        (PASSED, PASSED, True, "kept"),
-        (PASSED, PASSED, False, "no_op"),
-        (FAILED, FAILED, False, "no_op"),
+        (FAILED, PASSED, "fail_to_pass"),
+        (PASSED, FAILED, "pass_to_fail"),
+        (FAILED, FAILED, "fail_to_fail"),
+        (PASSED, PASSED, "pass_to_pass"),
     ],
 )
-def test_a_fix_a_regression_a_no_op_and_what_is_still_red_are_told_apart(was, now, changed, effect):
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_finding_says_how_the_gate_turned(was, now, transition, changed):
     found = compared(gate(), finding(now), before(was), changed=changed)
-    assert found.evidence["effect"] == effect
+    assert found.evidence["transition"] == transition
+    assert found.evidence.get("unchanged", False) is not changed
     assert (found.outcome, found.before) == (now, was)
 
 
-def test_a_fix_of_what_was_not_broken_by_changing_nothing_is_no_pass():
+def test_a_gate_that_had_to_fail_before_and_passed_is_no_pass():
     intent = gate(before=Before.FAIL)
-    idle = compared(intent, finding(), before(PASSED), changed=False)
-    assert idle.outcome is UNCLEAR
-    assert "nothing was changed" in idle.reason
-    assert compared(intent, finding(), before(PASSED), changed=True).outcome is PASSED
+    for changed in (True, False):
+        unmet = compared(intent, finding(), before(PASSED), changed=changed)
+        assert unmet.outcome is UNCLEAR
+        assert unmet.reason == "it had to fail before the agent and passed"
     for other in (Before.ANY, Before.PASS):
         assert (
             compared(gate(before=other), finding(), before(PASSED), changed=False).outcome is PASSED
@@ -75,15 +81,24 @@ def test_a_fix_of_what_was_not_broken_by_changing_nothing_is_no_pass():
 def test_an_answer_that_is_missing_on_one_side_has_no_effect():
     for was, now in ((UNCLEAR, PASSED), (FAILED, UNCLEAR), (SKIPPED, FAILED)):
         found = compared(gate(), finding(now), before(was), changed=True)
-        assert "effect" not in found.evidence
+        assert "transition" not in found.evidence
     assert compared(gate(), finding(), None, changed=True) == finding()
 
 
-def test_kinds_that_pin_are_always_asked_before_the_agent():
-    assert has_baseline(gate(GateKind.PYTEST))
-    assert has_baseline(gate(GateKind.TAP, command=("x",)))
-    assert not has_baseline(gate(GateKind.RUN, command=("x",)))
-    assert has_baseline(gate(GateKind.RUN, command=("x",), before=Before.FAIL))
+def test_every_required_gate_and_every_kind_that_pins_is_asked_before_the_agent():
+    for required in (True, False):
+        assert has_baseline(gate(GateKind.PYTEST, required=required))
+        assert has_baseline(gate(GateKind.TAP, command=("x",), required=required))
+        more = {"command": ("x",), "required": required}
+        assert has_baseline(gate(GateKind.RUN, **more)) is required
+        assert has_baseline(gate(GateKind.RUN, **more, before=Before.FAIL))
+
+
+def test_only_checks_of_files_alone_must_answer_the_same_about_the_same_files():
+    assert depends_on_tree(gate(GateKind.RUN, command=("x",)))
+    assert not depends_on_tree(gate(GateKind.RUN, command=("x",), network=True))
+    assert not depends_on_tree(gate(GateKind.GIT))
+    assert not depends_on_tree(gate(GateKind.HTTP, url="http://x"))
 
 
 # -- levels

@@ -5,7 +5,7 @@ else. This room knows no configuration file and no store.
 """
 
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
@@ -161,7 +161,7 @@ class Gate(Strict, frozen=True, kw_only=True):
     data: str = ""
     data_digest: str = ""
     before: Before = Before.ANY
-    protect: Globs | Literal["auto"] = ()
+    protect: Globs | str = ()
     """Besides the tests that were there before the agent, which are always protected."""
     may_edit: Globs = ()
     fresh: bool | None = None
@@ -177,7 +177,10 @@ class Gate(Strict, frozen=True, kw_only=True):
         checked_word(self.before, "before", Before)
         checked_word(self.tampering, "tampering", Tampering)
         checked_command(self.command, "command")
-        if self.protect == "auto":
+        if isinstance(self.protect, str):
+            if self.protect != "auto":
+                problem = f'expected array such as ["{self.protect}"]; got "{self.protect}"'
+                raise refusal("protect", problem)
             force_setattr(self, "protect", ())
         checked_number(self.status, "status", HTTP_STATUS)
         for what in _GATE_TEXTS:

@@ -14,7 +14,7 @@ from tests.work.gates.python_tests.suites import tools
 from tests.work.gates.trees import DIGEST, Tree
 from truegreen.contract import Contract, Gate, GateKind
 from truegreen.facts import Verdict
-from truegreen.model import FindingOutcome, Level, Outcome
+from truegreen.model import FindingOutcome, Level, Outcome, ProofMode
 from truegreen.work import gates, verify
 from truegreen.work.gates import KINDS, Answer, Scene
 from truegreen.work.gates.held_cases import frozen
@@ -60,7 +60,7 @@ UNDONE: dict[GateKind, Callable[[Tree], Gate]] = {
 
 def judged(tree: Tree, gate: Gate) -> Verdict:
     """The verdict of one gate about a run that ended well."""
-    contract = Contract(title="t", gates=(gate,))
+    contract = regression_guard(gate)
     site = tree.site(held=str(tree.home / "held"), tools=tools())
     return verify.conclude(
         verify.examine(contract, site),
@@ -70,6 +70,11 @@ def judged(tree: Tree, gate: Gate) -> Verdict:
         contract_digest=DIGEST,
         changed=True,
     )
+
+
+def regression_guard(gate: Gate) -> Contract:
+    """A contract that asks only whether the gate passes."""
+    return Contract(title="t", gates=(gate,), proof=ProofMode.REGRESSION)
 
 
 def says_yes(gate: Gate, scene: Scene) -> Answer:

@@ -67,7 +67,7 @@ def test_however_a_script_is_called_it_comes_from_the_base(tmp_path, line):
     tree = Tree(tmp_path, {"check.sh": HONEST, "sub/x": ""}).write({"check.sh": FORGED})
     found = tree.ask(gate_of(line), path=SYSTEM_PATH)
     assert found.outcome is FAILED
-    assert "restored from before the agent: check.sh (changed)" in found.reason
+    assert "passes only with the agent's edits to check.sh" in found.reason
 
 
 def test_a_script_above_the_folder_of_the_task_comes_from_the_base(tmp_path):
@@ -103,7 +103,7 @@ def test_a_makefile_is_restored_and_one_that_stands_in_for_it_is_taken_away(tmp_
     tree.write({"GNUmakefile": "test:\n\t@echo forged\n"})
     found = tree.ask(run_gate("make", "test"))
     assert found.outcome is FAILED
-    assert "GNUmakefile (added)" in found.reason
+    assert "added GNUmakefile" in found.evidence["tampered"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_would_keep_a_wrapper_from_running_its_check_is_taken_away(tmp_path
     tree = Tree(tmp_path, files).write({name: "script-shell=/bin/true\n"})
     found = tree.ask(gate_of(line))
     assert found.outcome is FAILED
-    assert f"{name} (added)" in found.reason
+    assert f"added {name}" in found.evidence["tampered"]
 
 
 def test_a_makefile_that_the_agent_was_to_write_is_worth_a1(tmp_path):
@@ -156,7 +156,7 @@ def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp
     tree.write({"package.json": package % ("exit 0", "")})
     found = tree.ask(run_gate("npm", "test"), **site)
     assert '"exit 1"' in found.evidence["output"]
-    assert "restored" in found.reason
+    assert "checked with the files from before" in found.reason
     tree.write({"package.json": package % ("exit 1", ', "type": "module"')})
     found = tree.ask(run_gate("npm", "test"), **site)
     assert "module" in found.evidence["output"]

@@ -260,7 +260,10 @@ def test_a_script_of_the_tree_is_restored_and_stays_a2(tmp_path):
     tree.write({"check.sh": "#!/bin/sh\necho forged\n", "sub/check.sh": "y\n"})
     found = tree.ask(run_gate("./check.sh"))
     assert (found.outcome, found.level) == (FAILED, Level.A2)
-    assert found.reason == "honest (restored from before the agent: check.sh (changed))"
+    assert found.reason == (
+        "fails with your files; passes only with the agent's edits to check.sh (honest)."
+        " If the task is meant to change them: --may-edit"
+    )
     assert found.evidence["tampered"] == ["changed check.sh"]
 
 
@@ -383,18 +386,20 @@ def test_zero_tests_are_no_pass_even_with_exit_0(suite):
     (suite.root / "test_a.py").write_text(
         "import pytest\n@pytest.mark.skip\ndef test_a():\n    pass\n"
     )
-    found = suite.ask(run_gate(*PYTEST, env=QUICK))
+    skipping = run_gate(*PYTEST, env=QUICK, may_edit=("test_a.py",))
+    found = suite.ask(skipping)
     assert (found.outcome, found.reason) == (FAILED, "zero tests ran (1 skipped)")
     assert found.evidence["exit_code"] == 0
+    assert suite.ask(run_gate(*PYTEST, env=QUICK)).outcome is PASSED  # the old tests decide
     (suite.root / "test_a.py").unlink()
-    assert suite.ask(run_gate(*PYTEST, env=QUICK)).reason == "zero tests ran"
+    assert suite.ask(skipping).reason == "zero tests ran"
 
 
 def test_a_summary_with_failures_is_red_whatever_the_exit_code(suite):
-    suite.write({"test_a.py": "def test_a():\n    assert False\n"})
+    suite.write({"test_b.py": "def test_b():\n    assert False\n"})
     found = suite.ask(sh(f"{' '.join(PYTEST)} || true", env=QUICK))
     assert found.outcome is FAILED
-    assert found.reason == "1 failed of 1 (yet the command ended with exit 0)"
+    assert found.reason == "1 failed of 2 (yet the command ended with exit 0)"
 
 
 @pytest.mark.criterion("E11")
@@ -444,7 +449,7 @@ def test_errors_are_tried_again_while_the_budget_lasts(tree, tmp_path):
         charged.append(check)
         return next(again)
 
-    [found] = tree.examine(sh("kill -9 $$", name="flaky"), charge=charge)
+    [found] = tree.examine(sh("kill -9 $$", name="flaky", required=False), charge=charge)
     assert found.outcome is ERROR
     assert charged == ["flaky", "flaky"]
     assert found.evidence["earlier_errors"] == ["gate error: killed by SIGKILL"]

@@ -354,11 +354,15 @@ def test_node_tests_that_were_skipped_deleted_or_never_ran_are_red(
     tmp_path: Path, gate: Gate
 ) -> None:
     tree = Tree(tmp_path, {"add.test.mjs": NODE_TEST, "add.mjs": NODE_ADD})
-    loose = Gate(name="tests", kind=gate.kind, command=gate.command, report=gate.report)
+    loose = Gate(
+        name="tests", kind=gate.kind, command=gate.command, report=gate.report, may_edit=("*.mjs",)
+    )
+    strict = Gate(name="tests", kind=gate.kind, command=gate.command, report=gate.report)
     skipping = NODE_TEST.replace("test('adds',", "test('adds', {skip: true},")
     for text in (skipping, NODE_TEST.replace("test('adds nothing'", "test.todo('adds nothing'")):
         tree.write({"add.test.mjs": text})
         assert after(tree, loose).outcome is FAILED
+        assert after(tree, strict).outcome is PASSED  # the old tests decide
     (tree.root / "add.test.mjs").unlink()
     tree.write({"other.test.mjs": "import test from 'node:test'; test('x');"})
     assert after(tree, loose).outcome is FAILED

@@ -112,17 +112,17 @@ def room(
     try:
         # A gate may need rooms beside this one, that nobody can tell from it
         inner = os.path.join(folder, os.urandom(4).hex())
-        os.makedirs(inner, 0o700)
         if before:
-            yield _made(lambda: _base_room(gate, site, inner))
+            yield _made(inner, lambda: _base_room(gate, site, inner))
         else:
-            yield _made(lambda: _left_room(gate, site, inner, restore, reported))
+            yield _made(inner, lambda: _left_room(gate, site, inner, restore, reported))
     finally:
         remove(folder)
 
 
-def _made(make: Callable[[], Room]) -> Room | Answer:
+def _made(folder: str, make: Callable[[], Room]) -> Room | Answer:
     try:
+        os.makedirs(folder, 0o700)
         return make()
     except InvalidInput as error:
         return gate_error(error.message)

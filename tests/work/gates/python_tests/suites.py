@@ -74,7 +74,9 @@ class Suite(Tree):
 
     def judge(self, *args: str, **more: Any) -> Finding:
         """The finding after the agent; `before` is the one that it was compared with."""
-        given = {key: more.pop(key) for key in ("protect", "env", "network") if key in more}
+        given = {
+            key: more.pop(key) for key in ("protect", "may_edit", "env", "network") if key in more
+        }
         given.setdefault("protect", ("tests",))
         gate = Gate(name="pytest", kind=GateKind.PYTEST, args=args, **given, **more.pop("gate", {}))
         more.setdefault("tools", tools())

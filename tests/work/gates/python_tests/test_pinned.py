@@ -32,7 +32,8 @@ LESS = TESTS.replace("def test_two", "def helper_two")
 def test_a_test_that_ran_before_must_run_now(tmp_path: Path, tests: str, word: str):
     suite = Suite(tmp_path)
     code = FIXED if "xfail" not in tests else CORE
-    found = suite.write({"core.py": code, "tests/test_core.py": tests}).judge(protect=())
+    suite.write({"core.py": code, "tests/test_core.py": tests})
+    found = suite.judge(protect=(), may_edit=("tests/**",))
     assert found.outcome is FAILED
     assert word in found.reason
 
@@ -41,9 +42,10 @@ def test_a_deleted_file_of_tests_is_missed(tmp_path: Path):
     suite = Suite(tmp_path, {**FILES, "tests/test_other.py": "def test_x():\n    assert 1 == 1\n"})
     suite.write({"core.py": FIXED})
     (suite.root / "tests" / "test_other.py").unlink()
-    found = suite.judge(protect=())
+    found = suite.judge(protect=(), may_edit=("tests/**",))
     assert found.outcome is FAILED
     assert "tests/test_other.py::test_x" in found.reason
+    assert suite.judge(protect=()).outcome is PASSED  # the old tests decide
 
 
 def test_a_test_file_that_the_arguments_name_is_missed_by_its_name(tmp_path: Path):
