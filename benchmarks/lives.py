@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from truegreen.contract import Contract, Gate, GateKind, QaTerms, contract_digest
-from truegreen.facts import SYSTEM, Actor, Claim, Exit, Finding, Verdict
+from truegreen.facts import SYSTEM, Actor, Claim, Exit, Finding, Proof, Verdict
 from truegreen.model import (
     ClaimKind,
     EndedBy,
@@ -17,6 +17,7 @@ from truegreen.model import (
     FindingOutcome,
     Level,
     Outcome,
+    ProofStatus,
     Role,
     RunStatus,
 )
@@ -47,6 +48,7 @@ FINDING = Finding(
     check="tests",
     kind="run",
     outcome=FindingOutcome.PASSED,
+    before=FindingOutcome.FAILED,
     reason="212 passed",
     digest="after",
     contract_digest=DIGEST,
@@ -59,6 +61,7 @@ VERDICT = Verdict(
     digest="after",
     contract_digest=DIGEST,
     level=Level.A2,
+    proof=Proof(ProofStatus.SHOWN, ("gate:tests",)),
 )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.record.lives import (
+    BASE,
     OPERATOR,
     agent_of,
     brought,
@@ -20,10 +21,23 @@ from tests.record.lives import (
     judged,
     opened,
     started,
+    verdict,
 )
 from tests.record.raw_sql import Raw, event, fitting, noted, written
 from truegreen.errors import Stale
-from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, Role, TaskStatus
+from truegreen.facts import Proof
+from truegreen.model import (
+    ExitDetail,
+    FindingOutcome,
+    Mode,
+    NoopPolicy,
+    Outcome,
+    Phase,
+    ProofMode,
+    ProofStatus,
+    Role,
+    TaskStatus,
+)
 from truegreen.record.guards import DATABASE_ACTOR
 from truegreen.record.ledger import Ledger, Start
 
@@ -77,6 +91,8 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         {"rescued": 1},
         {"overridden": 1},
         {"falsified": 1},
+        {"proof": "'shown'"},
+        {"noop": 1},
         {"checked": 1},
         {"verdict": "'passed'"},
         {"cell": "'true_green'"},
@@ -105,6 +121,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "contract_digest": "'sha256:0'",
         "created_at": "created_at + 1",
         "created_by": "'operator:eve'",
+        "proof_mode": "'regression'",
         "parent_key": "key",
         "qa_of_key": "key",
     }
@@ -142,7 +159,20 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     overridden = ledger.retry(waiting.id, actor=OPERATOR, reason="again")
     assert overridden.overridden
     assert overridden.falsified
-    attacks = {"rescued": rescued, "overridden": overridden, "falsified": overridden}
+    ticket = started(ledger, noop=NoopPolicy.ACCEPT)
+    ledger.end_run(ticket, ended(ExitDetail.NOOP, digest=BASE))
+    kept = finding(ledger, ticket, FindingOutcome.PASSED, before=None, digest=BASE)
+    ledger.record(ticket, [kept])
+    nothing = Proof(ProofStatus.WAIVED, ("noop",))
+    ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, digest=BASE, proof=nothing))
+    noop = ledger.retry(ticket.task, actor=OPERATOR, reason="again")
+    assert noop.noop
+    attacks = {
+        "rescued": rescued,
+        "overridden": overridden,
+        "falsified": overridden,
+        "noop": noop,
+    }
     return [noted(task, **{badge: 0}) for badge, task in attacks.items()]
 
 
@@ -157,7 +187,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 @attack("tasks_kept", "revisions go up one by one")
 def _(ledger: Ledger, raw: Raw) -> Variants:
-    task, _ = brought(ledger, S.PENDING_EVAL)
+    task, _ = brought(ledger, S.PENDING_EVAL, proof=ProofMode.REGRESSION)
     green = fitting("succeeded")
     return [
         [written(task, revision="revision - 1")],
@@ -171,8 +201,34 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     "what is known about a task changes only with its event",
 )
 def _(ledger: Ledger, raw: Raw) -> Variants:
-    task = opened(ledger)
+    task = opened(ledger, proof=ProofMode.REGRESSION)
     return [[written(task, status="'succeeded'", **fitting("succeeded"))]]
+
+
+@attack(
+    "tasks_kept", "a task succeeds only with a recorded proof that its work made the difference"
+)
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    """No proof, one that no finding carries, and one that the terms don't waive."""
+    unchecked, kept, advised, before = (started(ledger) for _ in range(4))
+    for ticket in (unchecked, kept, advised, before):
+        if ticket is before:
+            base = finding(ledger, ticket, FindingOutcome.PASSED, phase=Phase.BASELINE, digest=BASE)
+            ledger.record(ticket, [base])
+        declared(ledger, ticket)
+    passed = FindingOutcome.PASSED
+    ledger.record(kept, [finding(ledger, kept, passed, before=passed)])
+    ledger.record(advised, [finding(ledger, advised, passed, binding=False)])
+    variants = []
+    for ticket in (unchecked, kept, advised, before):
+        task = ledger.task(ticket.task)
+        step = event(task, "accept", (S.PENDING_EVAL, S.SUCCEEDED))
+        for proof in ("NULL", "'missing'", "'shown'", "'waived'"):
+            row = fitting("succeeded") | {"proof": proof, "revision": "revision + 1"}
+            variants.append([step, written(task, status="'succeeded'", **row)])
+        row = fitting("succeeded") | {"noop": "1", "revision": "revision + 1"}
+        variants.append([step, written(task, status="'succeeded'", **row)])
+    return variants
 
 
 @attack("tasks_kept", "a start raises the fence")

@@ -22,6 +22,7 @@ from truegreen.model import (
     ExitDetail,
     ExitReason,
     Move,
+    ProofMode,
     RunStatus,
     TaskStatus,
 )
@@ -287,7 +288,7 @@ def test_status_and_reason_of_a_task_never_contradict_each_other(ledger: Ledger,
         "failed": (S.RUNNING, Move.FAIL),
     }
     for target, (source, move) in ways.items():
-        task, _ = brought(ledger, source)
+        task, _ = brought(ledger, source, proof=ProofMode.REGRESSION)
         step = event(task, move, (source, target), level="'warn'")
         taken = set()
         for reason in (*ExitReason, None):
@@ -336,7 +337,7 @@ def test_no_status_changes_by_raw_sql_without_its_event(ledger: Ledger, raw: Raw
 @pytest.mark.criterion("C01", "C07")
 def test_with_its_event_every_edge_is_open_and_no_other(ledger: Ledger, raw: Raw):
     for source in S:
-        task, _ = brought(ledger, source)
+        task, _ = brought(ledger, source, proof=ProofMode.REGRESSION)
         for target, move in itertools.product(S, Move):
             if source is target:
                 continue

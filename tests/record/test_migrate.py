@@ -305,6 +305,7 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0012 lists",
         "applied 0013 conditions",
         "applied 0014 under_way",
+        "applied 0015 proof",
     ]
     migrate.verify(store)
     store.close()

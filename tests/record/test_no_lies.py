@@ -153,7 +153,7 @@ def test_nothing_is_rescued_without_a_sign_of_work(ledger: Ledger) -> None:
     ):
         ticket = ledger.start(opened(ledger).id, start)
         ledger.end_run(ticket, ended(D.UNCLAIMED, digest=BASE))
-        passed = finding(ledger, ticket, FindingOutcome.PASSED, digest=BASE)
+        passed = finding(ledger, ticket, FindingOutcome.PASSED, digest=BASE, before=None)
         idle = finding(
             ledger,
             ticket,

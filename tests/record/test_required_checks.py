@@ -19,7 +19,7 @@ from tests.record.lives import (
 )
 from truegreen.contract import Duration, Evaluator, Gate, GateKind
 from truegreen.errors import Forbidden, Refused, Terminated
-from truegreen.facts import Claim, Ticket
+from truegreen.facts import Claim, Proof, Ticket
 from truegreen.model import (
     Cell,
     ClaimKind,
@@ -27,6 +27,7 @@ from truegreen.model import (
     ExitReason,
     FindingOutcome,
     Outcome,
+    ProofStatus,
     TaskStatus,
 )
 from truegreen.record.ledger import Ledger
@@ -45,7 +46,10 @@ JUDGE = Evaluator(name="reviewer", command=("judge",), threshold=0.70, rescue_th
 def tried(ledger: Ledger, ticket: Ticket, *found: dict[str, Any]) -> TaskStatus:
     """Record findings and ask for a pass."""
     ledger.record(ticket, [finding(ledger, ticket, **each) for each in found])
-    return ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED)).status
+    last = found[-1]
+    by = f"{'evaluator' if last.get('kind') == 'evaluator' else 'gate'}:{last['check']}"
+    proof = Proof(ProofStatus.SHOWN, (by,))
+    return ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, proof=proof)).status
 
 
 @pytest.mark.criterion("E23")
@@ -83,7 +87,7 @@ def test_a_score_below_the_threshold_never_passes(
 ) -> None:
     ticket = started(ledger, evaluators=(JUDGE,))
     declared(ledger, ticket)
-    given = {"check": "reviewer", "outcome": PASSED, "score": score}
+    given = {"check": "reviewer", "kind": "evaluator", "outcome": PASSED, "score": score}
     if enough:
         assert tried(ledger, ticket, given) is TaskStatus.SUCCEEDED
         return
@@ -96,7 +100,7 @@ def test_a_score_below_the_threshold_never_passes(
 def test_a_rescue_needs_its_own_score(ledger: Ledger, score: float, enough: bool) -> None:
     ticket = started(ledger, evaluators=(JUDGE,))
     ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED))
-    given = {"check": "reviewer", "outcome": PASSED, "score": score}
+    given = {"check": "reviewer", "kind": "evaluator", "outcome": PASSED, "score": score}
     if enough:
         assert tried(ledger, ticket, given) is TaskStatus.SUCCEEDED
         assert ledger.task(ticket.task).rescued

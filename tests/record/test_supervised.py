@@ -137,7 +137,7 @@ def test_two_do_not_check_the_same_at_once(ledger: Ledger) -> None:
 def test_a_second_look_does_not_rescue_a_run_without_a_sign_of_work(ledger: Ledger) -> None:
     ticket = started(ledger)
     ledger.end_run(ticket, ended(ExitDetail.UNCLAIMED, digest=BASE))
-    found = finding(ledger, ticket, FindingOutcome.PASSED, digest=BASE)
+    found = finding(ledger, ticket, FindingOutcome.PASSED, digest=BASE, before=None)
     ledger.record(ticket, [found])
     first = ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, digest=BASE))
     assert first.status is S.NEEDS_REVIEW

@@ -344,7 +344,7 @@ def test_without_a_sign_of_work_a_green_gate_rescues_nothing(
         ledger.record(ticket, [finding(ledger, ticket, F.PASSED, digest=BASE, **gate)])
         return ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, digest=BASE))
 
-    task = left_alone()
+    task = left_alone(before=None)
     assert (task.status, task.rescued) == (S.NEEDS_REVIEW, False)
     assert task.cell is not None
     assert CELLS[task.cell].light is not Light.GREEN, "nobody has accepted it"
@@ -545,7 +545,7 @@ def test_a_lead_sees_no_other_way_to_green(ledger: Ledger) -> None:
 
 
 def test_a_verdict_is_worth_no_more_than_the_least_of_its_gates(ledger: Ledger) -> None:
-    ticket = under_check(ledger)
+    ticket = under_check(ledger, require=Level.A1)
     ledger.record(ticket, [finding(ledger, ticket, F.PASSED, level=Level.A1)])
     with pytest.raises(Refused, match="carry level A1, not A2"):
         ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED))

@@ -26,8 +26,17 @@ from tests.record.lives import (
 )
 from truegreen.contract import Budget
 from truegreen.errors import Refused
-from truegreen.facts import AgentKind, Child, Claim, Finding, Ticket, Verdict
-from truegreen.model import ClaimKind, ExitDetail, FindingOutcome, Level, Mode, Outcome, Role
+from truegreen.facts import AgentKind, Child, Claim, Finding, Proof, Ticket, Verdict
+from truegreen.model import (
+    ClaimKind,
+    ExitDetail,
+    FindingOutcome,
+    Level,
+    Mode,
+    Outcome,
+    ProofStatus,
+    Role,
+)
 from truegreen.record.ledger import Ledger, Overdue, Start
 from truegreen.record.rows import Lease
 
@@ -169,12 +178,15 @@ def _converse(ledger: Ledger, trial: Trial) -> Any:
     return ledger.converse(sure(trial.ticket), session=f"of {trial.task}", children=[child])
 
 
-def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> Finding:
+def found_by(
+    trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED, kind: str = "run"
+) -> Finding:
     """A check's answer about what the run left."""
     return Finding(
         check="tests",
-        kind="run",
+        kind=kind,
         outcome=outcome,
+        before=FindingOutcome.FAILED,
         reason="3 of 3",
         digest=TREE,
         contract_digest=trial.digest,
@@ -186,7 +198,15 @@ def found_by(trial: Trial, outcome: FindingOutcome = FindingOutcome.PASSED) -> F
 
 def concluded(trial: Trial, outcome: Outcome) -> Verdict:
     """A conclusion about what the run left."""
-    return Verdict(outcome=outcome, reason="gates", digest=TREE, contract_digest=trial.digest)
+    passed = outcome is Outcome.PASSED
+    return Verdict(
+        outcome=outcome,
+        reason="gates",
+        digest=TREE,
+        contract_digest=trial.digest,
+        level=Level.A2,
+        proof=Proof(ProofStatus.SHOWN, ("gate:tests",)) if passed else Proof(),
+    )
 
 
 def _claim(ledger: Ledger, trial: Trial) -> Any:
@@ -240,7 +260,7 @@ VERBS: dict[str, tuple[Callable[[Ledger], Trial], Callable[[Ledger, Trial], Any]
         at(S.PENDING_EVAL),
         lambda book, t: book.judge(sure(t.ticket), concluded(t, Outcome.FAILED)),
     ),
-    "record_qa": (in_qa, lambda book, t: book.record_qa(sure(t.ticket), found_by(t))),
+    "record_qa": (in_qa, lambda book, t: book.record_qa(sure(t.ticket), found_by(t, kind="qa"))),
     "pause": (
         assisted,
         lambda book, t: book.checkpoint(sure(t.ticket), "push", actor=agent_of(sure(t.ticket))),

@@ -478,7 +478,7 @@ def _qa_verdict(work: Work, finding: Finding) -> Verdict:
     if outcome is Outcome.PASSED:
         level = max(level, finding.level)
         if changed:
-            told = f"{proof.reason}; QA agreed" if proof.by else "QA agreed"
+            told = "; ".join(filter(None, [proof.reason if proof.by else "", "QA agreed"]))
             by = (*proof.by, f"review:{finding.check}")
             proof = Proof(ProofStatus.SHOWN, by, told)
         if level < require:
