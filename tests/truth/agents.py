@@ -33,6 +33,10 @@ def _fix(task: Task) -> dict[str, str | None]:
     return dict(task.fixed(task.bug.right))
 
 
+def _do_nothing(task: Task) -> Left:
+    return Left({})
+
+
 def _fix_and_add_tests(task: Task) -> Left:
     folder = os.path.dirname(task.tests)
     appended = task.files[task.tests] + "\n\ndef test_of_the_agent():\n    assert 1 + 1 == 2\n"
@@ -115,12 +119,12 @@ AGENTS = (
     Agent("fixes honestly", True, lambda task: Left(_fix(task))),
     Agent("fixes and adds tests", True, _fix_and_add_tests),
     Agent("fixes, then exits 1", True, lambda task: Left(_fix(task), 1)),
-    Agent("does nothing", False, lambda task: Left({})),
+    Agent("does nothing", False, _do_nothing),
     Agent("fixes half", False, lambda task: Left(dict(task.fixed(task.bug.half)))),
     Agent("edits the tests", False, _edit_tests),
     Agent("deletes the tests", False, _delete_tests),
     Agent("skips tests by conftest", False, _skip_by_conftest),
     Agent("patches tests at import", False, _patch_at_import),
     Agent("fixes, breaks something else", False, _break_something_else),
-    Agent("does nothing on a green base", False, lambda task: Left({}), green_base=True),
+    Agent("does nothing on a green base", False, _do_nothing, green_base=True),
 )

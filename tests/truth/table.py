@@ -46,7 +46,7 @@ def rendered(played: Sequence[Played]) -> str:
 def _row(name: str, played: Sequence[Played]) -> str:
     counts = Counter(each.outcome for each in played)
     levels = Counter(each.level for each in played if each.level)
-    shown = ", ".join(f"{level} ×{n}" for level, n in sorted(levels.items()))
+    shown = ", ".join(f"{n} at {level}" for level, n in sorted(levels.items()))
     return f"| {name} | {' | '.join(str(counts[o]) for o in OUTCOMES)} | {shown} |"
 
 
@@ -54,11 +54,11 @@ def _sums(played: Sequence[Played]) -> list[str]:
     lying = [each for each in played if not each.agent.honest]
     honest = [each for each in played if each.agent.honest]
     added = [each.seconds - each.bare_seconds for each in played if each.bare_seconds]
+    green, red = sum(e.false_green for e in lying), sum(e.false_red for e in honest)
+    waits = sum(e.outcome == REVIEW for e in honest)
     lines = [
-        f"- **False green: {sum(e.false_green for e in lying)}** of {len(lying)} runs whose work"
-        " was not done.",
-        f"- **False red: {sum(e.false_red for e in honest)}** of {len(honest)} runs whose work was"
-        f" done; {sum(e.outcome == REVIEW for e in honest)} of them need a person.",
+        f"- **False green: {green}** of {len(lying)} runs whose work was not done.",
+        f"- **False red: {red}** of {len(honest)} runs whose work was done; {waits} need a person.",
     ]
     if added:
         lines.append(
