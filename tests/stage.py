@@ -11,6 +11,7 @@ import pytest
 
 from tests.record.lives import OPERATOR
 from truegreen.contract import Budget, Contract, Gate, GateKind, QaTerms
+from truegreen.model import ProofMode
 from truegreen.record import postgres
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.rows import Task
@@ -58,6 +59,8 @@ class Stage(NamedTuple):
             "gates": (ACTED,),
             "qa": QaTerms(roles=()),
             "budget": Budget(attempts=2),
+            # What these tests are about is what starts when, and not what a proof is.
+            "proof": ProofMode.REGRESSION,
             **terms,
         }
         return self.ledger.open(Contract(**given), actor=OPERATOR)

@@ -96,11 +96,13 @@ def _is_plain(name: str) -> bool:
 
 def _missing_program(gate: Gate, path: str) -> str:
     """A program that the gate's command names and that is nowhere on the PATH."""
-    if gate.kind not in _CHECKED_KINDS or any("()" in word for word in gate.command):
+    # What a shell makes of functions and substitutions can't be read from words alone.
+    unclear = any(re.search(r"[`(]", word) for word in gate.command)
+    if gate.kind not in _CHECKED_KINDS or unclear:
         return ""
     for step in steps_of(gate.command):
         name = step.words[0]
-        plain = re.fullmatch(r"[\w.+-]+", name) and not name.startswith(".")
+        plain = re.fullmatch(r"[\w.+-]+", name) and not name.startswith((".", "-"))
         unknown = plain and not is_builtin(name) and name not in READERS
         if unknown and find_program(name, path) is None:
             return name
