@@ -6,6 +6,7 @@ ALTER TABLE tasks ADD COLUMN proof_mode {text} NOT NULL DEFAULT 'required'
 ALTER TABLE tasks ADD COLUMN noop {int} NOT NULL DEFAULT 0 CHECK (noop IN (0, 1));
 ALTER TABLE runs ADD COLUMN required_level {text} CHECK ({among[required_level Level]});
 ALTER TABLE runs ADD COLUMN proof {text} NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN admission {text} NOT NULL DEFAULT '';
 
 -- Tasks that succeeded before proofs were recorded keep their verdict: a person or a check gave it.
 UPDATE tasks SET proof = 'shown' WHERE status = 'succeeded';
