@@ -61,11 +61,7 @@ FIELDS = Speech(
 def contract_of(
     config: Config, options: dict[str, Any], said_as: Speech = SHELL, *, once: bool = False
 ) -> Contract:
-    """The frozen terms that the options, the template and the file add up to.
-
-    `once`: one attempt, unless the options or the template itself name a number; `[defaults]` are
-    about queued work and routines.
-    """
+    """The frozen terms that the options, the template and the file add up to; see `_one_attempt`."""
     said = {key: value for key, value in options.items() if value not in (None, (), "")}
     file = config.contents
     named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
@@ -126,7 +122,10 @@ def contract_of(
 def _one_attempt(
     config: Config, said: dict[str, Any], template: str, *, once: bool
 ) -> dict[str, int]:
-    """One attempt, where it is meant and neither an option nor the template names a number."""
+    """One attempt, if `once` is set and neither an option nor the template itself names a number.
+
+    `[defaults]` are about queued work and routines.
+    """
     named = "max_attempts" in said or names_attempts(config.contents, template)
     return {"max_attempts": 1} if once and not named else {}
 
