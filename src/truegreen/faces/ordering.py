@@ -61,7 +61,7 @@ FIELDS = Speech(
 def contract_of(
     config: Config, options: dict[str, Any], said_as: Speech = SHELL, *, once: bool = False
 ) -> Contract:
-    """The frozen terms that the options, the template and the file add up to; see `_one_attempt`."""
+    """The frozen terms that the options, the template and the file add up to."""
     said = {key: value for key, value in options.items() if value not in (None, (), "")}
     file = config.contents
     named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
