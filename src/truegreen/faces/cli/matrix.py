@@ -125,7 +125,7 @@ def _grid(counts: dict[Cell, int], unchecked: dict[Cell, int]) -> Grid:
         [str(outcome) for outcome in Outcome],
         [
             *labels,
-            [Ink("green", tint(LIGHTS[Light.GREEN][1])), Ink("  admitted", "dim")],
+            [_label(Light.GREEN)[0], Ink("  admitted", "dim")],
             [Ink("blocked"), Ink("any light", "dim")],
         ],
         [*names, list(_REPORTED_ROW), list(_BLOCKED_ROW)],
