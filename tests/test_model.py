@@ -15,6 +15,7 @@ from truegreen import model
 from truegreen.model import (
     CELLS,
     DETAILS,
+    GREEN,
     HINDERED,
     MATRIX,
     NO_BLIND_RETRY,
@@ -31,6 +32,7 @@ from truegreen.model import (
     Severity,
     TaskStatus,
     cell_of,
+    is_reported,
 )
 from truegreen.record.ids import ID_LENGTH, make_id, new_id
 
@@ -92,6 +94,7 @@ TABLE = {
 }
 OUTCOMES = ("passed", "failed", "inconclusive", "unknown", "pending")
 TO_INBOX = {
+    "reported failure",
     *("silent failure", "undecided", "unverified", "infrastructure outage", "cap hit", "blocked"),
     "failed",
 }
@@ -163,7 +166,37 @@ def test_every_pair_of_light_and_outcome_has_a_cell_with_name_light_and_route():
         assert look.light in Light
         assert look.sentence.endswith(".")
         assert (look.route is not None) == (look.title in TO_INBOX)
-    assert set(CELLS) == {*MATRIX.values(), Cell.BLOCKED}
+    assert set(CELLS) == {*MATRIX.values(), Cell.BLOCKED, Cell.REPORTED_FAILURE}
+
+
+def test_only_an_agents_own_word_makes_a_silent_failure_a_reported_one():
+    for status, reason, verdict in itertools.product(ENDED, ExitReason, Outcome):
+        silent = cell_of(status, reason, verdict)
+        reported = cell_of(status, reason, verdict, reported=True)
+        lowered = silent is Cell.SILENT_FAILURE
+        assert reported is (Cell.REPORTED_FAILURE if lowered else silent)
+        assert silent is not Cell.REPORTED_FAILURE
+    look = CELLS[Cell.REPORTED_FAILURE]
+    assert (look.light, look.route) == (Light.RED, Severity.HIGH)
+    assert Cell.REPORTED_FAILURE not in GREEN
+
+
+@pytest.mark.parametrize(
+    ("claim", "admission", "expected"),
+    [
+        ("failed", "", True),
+        ("blocked", "", True),
+        ("done", "", False),
+        ("noop", "", False),
+        (None, "", False),
+        ("done", "tests still fail", True),
+        (None, "tests still fail", True),
+    ],
+)
+def test_a_failure_is_reported_by_a_claim_or_by_an_admission(
+    claim: str | None, admission: str, expected: object
+):
+    assert is_reported(claim, admission) is expected
 
 
 def test_only_the_passed_column_is_ever_drawn_green():

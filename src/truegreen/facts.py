@@ -38,7 +38,9 @@ class Actor(msgspec.Struct, frozen=True):
 
 SYSTEM = Actor(Role.SYSTEM, "truegreen")
 EXIT = "exit"
-"""The source of a claim that nobody spoke: an exit code stands for it."""
+"""The source of a claim without words: an exit code stands for it."""
+OUTPUT = "output"
+"""The source of a claim whose words are the last lines that a plain command printed."""
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -135,6 +137,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     passing: bool = False
     """Whether what kept it from being launched may pass by itself: the task is put off."""
     message: str = ""
+    admission: str = ""
+    """The sentence with which the agent admitted that the work is not done; empty without one."""
     session: str | None = None
     facts: dict[str, Any] = {}
 

@@ -514,14 +514,29 @@ MATRIX: dict[tuple[Light, Outcome], Cell] = {
     for outcome, cell in zip(Outcome, row, strict=True)
 }
 
+REPORTED = (L.GREEN, Outcome.FAILED)
+"""The field of the matrix that a silent failure shares with a reported one."""
+
 GREEN = frozenset(cell for (_, verdict), cell in MATRIX.items() if verdict is Outcome.PASSED)
 """Where work stands that was found done: by checks, or by a person alone."""
 OVER = frozenset(Cell) - {Cell.AWAITING_VERDICT, Cell.RESCUE_UNDER_WAY}
 """Where work stands that has ended, whether or not anybody knows how good it is."""
 
 
-def cell_of(status: RunStatus, reason: ExitReason, verdict: Outcome) -> Cell:
-    """The cell of an ended run."""
+ADMITTING = (ClaimKind.FAILED, ClaimKind.BLOCKED)
+"""Claims with which an agent itself says that the work is not done."""
+
+
+def is_reported(claim: str | None, admission: str) -> bool:
+    """Whether an agent itself said that its work is not done: by its claim, or its last words."""
+    return claim in ADMITTING or bool(admission)
+
+
+def cell_of(
+    status: RunStatus, reason: ExitReason, verdict: Outcome, *, reported: bool = False
+) -> Cell:
+    """The cell of an ended run; `reported` if its agent said that the work is not done."""
     if reason is ExitReason.BLOCKED and verdict not in (Outcome.PASSED, Outcome.PENDING):
         return Cell.BLOCKED
-    return MATRIX[RUNS[status].light, verdict]
+    cell = MATRIX[RUNS[status].light, verdict]
+    return Cell.REPORTED_FAILURE if reported and cell is Cell.SILENT_FAILURE else cell

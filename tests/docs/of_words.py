@@ -161,6 +161,10 @@ def _cells() -> Iterator[str]:
         ((str(light), *(f"`{MATRIX[light, o]}`" for o in Outcome)) for light in lights),
     )
     yield (
+        f"A green run over failed work stands in the cell `{Cell.REPORTED_FAILURE}` if its agent"
+        " said that the work is not done, by its claim or in its last words."
+    )
+    yield (
         "A run that ended `blocked`, and whose work did not pass, stands in the cell"
         f" `{Cell.BLOCKED}`, whatever its light."
     )

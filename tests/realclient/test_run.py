@@ -160,7 +160,7 @@ def test_a_rate_limit_puts_the_work_off(claude_code: Client, walk: Walk, told: d
     assert outcome.status == 75
     assert outcome.axes == ("crashed", "queued")
     assert outcome.exit == ("fatal_error", "rate_limited")
-    assert outcome.task["budget"]["attempts"] == [0, 3]
+    assert outcome.task["budget"]["attempts"] == [0, 1]
     assert outcome.task["budget"]["deferrals"] == [1, 3]
 
 

@@ -437,6 +437,7 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         "status = 'crashed', exit_reason = 'fatal_error', exit_detail = 'oom'",
         "exit_detail = 'noop'",
         "exit_code = 7",
+        "admission = 'I could not do it.'",
         "signal = 9",
         "ended_by = 'operator'",
         "ended_at = ended_at + 1",
@@ -454,6 +455,15 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
     judged(ledger, ticket, Outcome.FAILED)
     run = run_of(ledger, ticket)
     return [[f"UPDATE runs SET verdict = 'passed' WHERE key = {run.key}"]]
+
+
+@attack("runs_kept", "a failure is a reported one only if the agent said so")
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    ticket = started(ledger)
+    declared(ledger, ticket)
+    judged(ledger, ticket, Outcome.FAILED)
+    run = run_of(ledger, ticket)
+    return [[f"UPDATE runs SET cell = 'reported_failure' WHERE key = {run.key}"]]
 
 
 @attack("tasks_kept", "checked is what a check gave an answer about")

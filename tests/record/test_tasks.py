@@ -163,17 +163,25 @@ def test_only_a_person_unblocks(ledger: Ledger) -> None:
         assert ledger.task(task.id) == task
 
 
-def test_unblocking_without_an_attempt_to_spare_needs_more_of_them(ledger: Ledger) -> None:
+@pytest.mark.parametrize("given", [0, 1])
+def test_unblocking_without_an_attempt_to_spare_grants_one_by_name(
+    ledger: Ledger, given: int
+) -> None:
     ticket = started(ledger, budget=Budget(attempts=1))
     ledger.end_run(ticket, ended(ExitDetail.REFUSED))
-    before = ledger.task(ticket.task)
-    with pytest.raises(BudgetSpent, match="more-attempts"):
-        ledger.unblock(ticket.task, actor=OPERATOR, reason="again")
-    assert ledger.task(ticket.task) == before
-    more = ledger.unblock(ticket.task, actor=OPERATOR, reason="again", more_attempts=1)
+    more = ledger.unblock(ticket.task, actor=OPERATOR, reason="again", more_attempts=given)
     assert (more.status, more.attempts, more.attempts_max) == (S.QUEUED, 1, 2)
-    assert json.loads(events(ledger, ticket.task)[-1].data)["more_attempts"] == 1
+    granted = events(ledger, ticket.task)[-1]
+    assert (granted.actor, json.loads(granted.data)["more_attempts"]) == (str(OPERATOR), 1)
     started(ledger, ticket.task)
+
+
+def test_unblocking_with_an_attempt_to_spare_grants_none(ledger: Ledger) -> None:
+    ticket = started(ledger, budget=Budget(attempts=2))
+    ledger.end_run(ticket, ended(ExitDetail.REFUSED))
+    task = ledger.unblock(ticket.task, actor=OPERATOR, reason="again")
+    assert (task.attempts, task.attempts_max) == (1, 2)
+    assert "more_attempts" not in json.loads(events(ledger, ticket.task)[-1].data)
 
 
 @pytest.mark.criterion("I19")

@@ -52,7 +52,7 @@ def test_a_second_attempt_stands_on_the_first_ones_ground(walk: Walk, trick: str
     project(walk.folder / "pkg")
     commit(walk)
     agent = forge(trick)
-    got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", *agent)
+    got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", "--max-attempts", "3", *agent)
     assert (got.status, got.task["task_status"]) == (1, "failed")
     assert len(got.task["runs"]) == 3
 

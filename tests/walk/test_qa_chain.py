@@ -26,6 +26,7 @@ agent = "reviewer"
 agent = "coder"
 role = "coder"
 gates = ["there"]
+max_attempts = 3
 """
 HEAD = """\
 import json, os, sys

@@ -202,7 +202,7 @@ def test_the_nightly_triage_that_triaged_nothing(walk: Walk) -> None:
     got = status_file(walk, text, "--gate", "true", *ONCE)
     assert got.status == 1
     assert got.axes == ("exited", "failed")
-    assert (got.cell, got.exit) == ("silent_failure", ("done", "declared_failure"))
+    assert (got.cell, got.exit) == ("reported_failure", ("done", "declared_failure"))
     assert got.task["claim"]["reason"] == "tracker unreachable"
     assert got.task["claim"]["extra"] == {"issues_triaged": 0}
 

@@ -13,6 +13,7 @@ from truegreen.contract.file import (
     Template,
     json_schema,
     make_contract,
+    names_attempts,
     read_toml,
 )
 from truegreen.contract.fleet import Breakers, BreakerTerms, Limit, OutageTerms, Per
@@ -120,6 +121,7 @@ __all__ = [
     "digest_of",
     "json_schema",
     "make_contract",
+    "names_attempts",
     "outlet_names",
     "parse_duration",
     "plain",

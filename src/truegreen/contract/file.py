@@ -325,6 +325,11 @@ def _budget(layer: Defaults) -> dict[str, Any]:
     return {**given(layer.budget), **short}
 
 
+def names_attempts(file: ConfigFile, task: str) -> bool:
+    """Whether a template itself says how many attempts its tasks have."""
+    return task in file.tasks and "attempts" in _budget(file.tasks[task])
+
+
 def _merged(layers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: value for layer in layers for key, value in layer.items()}
 

@@ -35,7 +35,7 @@ HOLDING = ("breaker", "limit")
 """What holds many tasks back at once."""
 NOTIFIABLE = tuple(sorted({*map(str, Cell), *map(str, TaskStatus), ZOMBIE, *ALERTS, *HOLDING}))
 DEFAULT_NEWS = (
-    *("silent_failure", "cap_hit", "outage", "blocked", "needs_review"),
+    *("silent_failure", "reported_failure", "cap_hit", "outage", "blocked", "needs_review"),
     ZOMBIE,
     *ALERTS,
     *HOLDING,

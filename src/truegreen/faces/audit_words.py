@@ -172,6 +172,7 @@ def document(report: Report) -> Document:
             "verification_rate": _rate(work.verified),
             "on_a_persons_word": _rate(work.by_people),
             "silent_failures": _rate(work.silent_failures),
+            "reported_failures": _rate(work.reported_failures),
             "false_done": _rate(work.false_done),
             "rescued": _rate(work.rescued),
         },
@@ -222,6 +223,7 @@ def _doer(doer: Doer) -> Document:
         "definition": doer.definition,
         "runs": doer.runs,
         "false_done": _rate(doer.false_done),
+        "reported": _rate(doer.reported),
         "statements": _tally(doer.statements),
     }
 

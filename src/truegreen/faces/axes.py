@@ -12,7 +12,7 @@ import msgspec
 
 from truegreen.faces.times import span
 from truegreen.faces.waits import condition_words, open_conditions
-from truegreen.facts import EXIT
+from truegreen.facts import EXIT, OUTPUT
 from truegreen.model import (
     CELLS,
     PALETTE,
@@ -36,6 +36,8 @@ WORDLESS = "nothing; it exited 0, which stands for done of a plain command"
 OVERTURNED = "falsified: called green then, overturned since"
 Rgb = tuple[int, int, int]
 _SHOWN_NEEDS = 3
+_SAID = 300
+"""Characters of an agent's words that stand beside a verdict."""
 
 LIGHTS: dict[Light, tuple[str, Rgb]] = {
     Light.GREY: ("○", (150, 150, 160)),
@@ -141,7 +143,7 @@ def task_words(dossier: Dossier, run: Run | None) -> str:
     words = words or PALETTE[task.status].meaning
     if is_overturned(task):
         return f"{OVERTURNED} ({words})"
-    aside = _aside(task, _claim_of(dossier, run))
+    aside = _aside(task, run, _claim_of(dossier, run))
     return f"{words} ({aside})" if aside else words
 
 
@@ -196,7 +198,7 @@ def _claim_of(dossier: Dossier, run: Run | None) -> ClaimRow | None:
     return claims[-1] if claims else None
 
 
-def _aside(task: Task, claim: ClaimRow | None) -> str:
+def _aside(task: Task, run: Run | None, claim: ClaimRow | None) -> str:
     """The cell where it says more than the status, and what the agent had to say about it."""
     parts = []
     if task.is_unverified and task.status is TaskStatus.SUCCEEDED:
@@ -204,7 +206,17 @@ def _aside(task: Task, claim: ClaimRow | None) -> str:
     title = CELLS[task.cell].title if task.cell else ""
     if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
         parts.append(title)
+    if task.cell is Cell.REPORTED_FAILURE:
+        admitted = (run.admission if run else "") or (spoken(claim) if claim else "")
+        parts.append(f'the agent said "{admitted}"')
     if task.cell is Cell.SILENT_FAILURE and claim:
-        said = "it exited 0" if claim.source == EXIT else f"the agent said «{claim.reason}»"
-        parts.append(said if claim.reason else f"the agent said «{claim.kind}»")
+        said = "it exited 0" if claim.source == EXIT else f"the agent said «{spoken(claim)}»"
+        parts.append(said)
     return ": ".join(parts)
+
+
+def spoken(claim: ClaimRow) -> str:
+    """The words of a claim in one line: the last that a command printed, else all of them, cut."""
+    lines = claim.reason.strip().splitlines() or [claim.kind]
+    words = lines[-1] if claim.source == OUTPUT else " ".join(" ".join(lines).split())
+    return words if len(words) <= _SAID else f"{words[: _SAID - 1]}…"

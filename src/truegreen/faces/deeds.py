@@ -61,14 +61,19 @@ class Deeds:
 
     # -- tasks ----------------------------------------------------------------------------------
 
-    def create(self, order: dict[str, Any], *, actor: Actor, key: str | None = None) -> Document:
-        """A queued task from what `add` takes; a lead can't loosen what keeps agents in."""
+    def create(
+        self, order: dict[str, Any], *, actor: Actor, key: str | None = None, once: bool = False
+    ) -> Document:
+        """A queued task from what `add` takes; a lead can't loosen what keeps agents in.
+
+        `once`: for one attempt, as `run` makes it.
+        """
         refused = [name for name in _NOT_FOR_LEADS if order.get(name)]
         if actor.role is Role.LEAD and refused:
             raise Forbidden(f"a lead can't set {', '.join(refused)}", path=refused[0])
         given = {**_ORDER, **{name: value for name, value in order.items() if value is not None}}
         given["depends_on"] = [self._task(each) for each in given.get("depends_on", ())]
-        contract = contract_of(self._config, given, FIELDS)
+        contract = contract_of(self._config, given, FIELDS, once=once)
         if actor.role is Role.LEAD and order.get("cwd"):
             check_ground(self._config, contract.cwd)
         choose(contract.isolation)

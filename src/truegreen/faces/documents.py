@@ -305,6 +305,7 @@ def run_document(run: Run, dossier: Dossier, agents: dict[int, Agent]) -> Docume
         "exit_code": run.exit_code,
         "signal": run.signal,
         "ended_by": run.ended_by,
+        "admission": run.admission,
         "agent": agent.id if agent else None,
         "isolation": run.isolation,
         "usage": _read(run.usage) if run.usage else {},

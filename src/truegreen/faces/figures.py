@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from truegreen.faces.documents import Document, totals
 from truegreen.faces.times import instant
-from truegreen.model import CELLS, GREEN, MATRIX, Cell, ExitReason, RunStatus, Standing, TaskStatus
+from truegreen.model import (
+    CELLS,
+    GREEN,
+    MATRIX,
+    REPORTED,
+    Cell,
+    ExitReason,
+    RunStatus,
+    Standing,
+    TaskStatus,
+)
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.overview import HOUR, Looked, looked_at, looked_at_runs
 from truegreen.record.ledger.reads import Count, Ended
@@ -149,6 +159,6 @@ def _cells(by_cell: dict[Cell, int], unchecked: dict[Cell, int], counted: str) -
         ],
         "matrix": [
             {"run": light, "verdict": outcome, "cell": cell}
-            for (light, outcome), cell in MATRIX.items()
+            for (light, outcome), cell in (*MATRIX.items(), (REPORTED, Cell.REPORTED_FAILURE))
         ],
     }

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from truegreen.app import held_of, store_file
 from truegreen.config import Config
-from truegreen.contract import Contract, Evaluator, Gate, GateKind, make_contract
+from truegreen.contract import Contract, Evaluator, Gate, GateKind, make_contract, names_attempts
 from truegreen.contract.reading import at
 from truegreen.contract.waits import TASK_ID, Wait, WaitKind
 from truegreen.errors import Forbidden, InvalidInput
@@ -58,7 +58,9 @@ FIELDS = Speech(
 )
 
 
-def contract_of(config: Config, options: dict[str, Any], said_as: Speech = SHELL) -> Contract:
+def contract_of(
+    config: Config, options: dict[str, Any], said_as: Speech = SHELL, *, once: bool = False
+) -> Contract:
     """The frozen terms that the options, the template and the file add up to."""
     said = {key: value for key, value in options.items() if value not in (None, (), "")}
     file = config.contents
@@ -70,6 +72,7 @@ def contract_of(config: Config, options: dict[str, Any], said_as: Speech = SHELL
     if said.pop("allow_noop", False):
         said["noop"] = NoopPolicy.ACCEPT
     template = said.pop("template", "")
+    said |= _one_attempt(config, said, template, once=once)
     words = said.pop("words", ())
     if words:
         said["command"] = list(words)
@@ -114,6 +117,17 @@ def contract_of(config: Config, options: dict[str, Any], said_as: Speech = SHELL
     contract = _settled(contract, settings_folder(config))
     gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
+
+
+def _one_attempt(
+    config: Config, said: dict[str, Any], template: str, *, once: bool
+) -> dict[str, int]:
+    """One attempt, if `once` is set and neither an option nor the template itself names a number.
+
+    `[defaults]` are about queued work and routines.
+    """
+    named = "max_attempts" in said or names_attempts(config.contents, template)
+    return {"max_attempts": 1} if once and not named else {}
 
 
 def ordered(

@@ -155,9 +155,9 @@ class Truegreen:
         return self.show(self._ordered(command, dict(order), work="attempt"))
 
     def run(self, command: str | Sequence[str] = (), **order: Unpack[Order]) -> Outcome:
-        """A task, taken to its verdict here and now."""
+        """A task, taken to its verdict here and now, in one attempt unless the order names more."""
         place = workplace_of(self._config)
-        task = self._ordered(command, dict(order))
+        task = self._ordered(command, dict(order), once=True)
         Supervisor(self._ledger, place).carry(task, patient=True)
         return self.show(task)
 
@@ -179,7 +179,14 @@ class Truegreen:
 
         return Supervisor(self._ledger, place_of(self._config), watch, done_by=by_hand)
 
-    def _ordered(self, command: str | Sequence[str], order: dict[str, Any], work: str = "") -> str:
+    def _ordered(
+        self,
+        command: str | Sequence[str],
+        order: dict[str, Any],
+        work: str = "",
+        *,
+        once: bool = False,
+    ) -> str:
         for one, many in _ONE_AND_MANY.items():
             if one in order:
                 order[many] = [*_listed(order.get(many, ())), *_listed(order.pop(one))]
@@ -206,7 +213,8 @@ class Truegreen:
         if work and not (words or order["template"] or order.get("agent")):
             words = list(_NOBODY)
             order.setdefault("title", order.get("goal") or "work of a Python program")
-        return str(self._deeds.create({**order, "words": words}, actor=operator())["id"])
+        order["words"] = words
+        return str(self._deeds.create(order, actor=operator(), once=once)["id"])
 
 
 _ONE_AND_MANY = {"gate": "gates", "evaluator": "evaluators", "label": "labels"}

@@ -345,7 +345,7 @@ _RUNS = (
                 "OLD.exit_reason IS NOT NULL AND ("
                 + changed("status", "exit_reason", "exit_detail", "exit_code", "signal")
                 + " OR "
-                + changed("ended_by", "ended_at", "usage", "digest")
+                + changed("ended_by", "ended_at", "usage", "digest", "admission")
                 + ")",
                 "the first exit reason won; an ended run stays as it ended",
             ),
@@ -356,6 +356,13 @@ _RUNS = (
                 " ('true_green', 'rescued', 'finished_at_the_cap', 'kept'))) AND NOT EXISTS"
                 f" ({_THE_TASK} AND t.attempt = NEW.attempt AND t.verdict = 'passed')",
                 "a run passes only with its task",
+            ),
+            Rule(
+                "forbidden",
+                "NEW.cell = 'reported_failure' AND NEW.cell IS DISTINCT FROM OLD.cell"
+                " AND NEW.admission = '' AND NOT EXISTS (SELECT 1 FROM claims c"
+                " WHERE c.run_key = NEW.key AND c.kind IN ('failed', 'blocked'))",
+                "a failure is a reported one only if the agent said so",
             ),
             Rule(
                 "forbidden",

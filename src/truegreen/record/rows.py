@@ -125,6 +125,8 @@ class Run(Record, frozen=True, array_like=True):
     exit_code: int | None
     signal: int | None
     ended_by: EndedBy | None
+    admission: str
+    """The sentence with which the agent admitted that the work is not done; empty without one."""
     agent_key: int | None
     isolation: str
     verdict: Outcome

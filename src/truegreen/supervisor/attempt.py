@@ -251,6 +251,7 @@ class Attempt:
             speaks=prepared.adapter.has_claims,
             digest=left.digest,
             usage=self._worker.usage,
+            admission=_admission(declared, last.reading),
             session=None if last.is_barred else last.reading.session,
             facts={
                 **log_facts(self._worker),
@@ -322,6 +323,16 @@ def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:
     from truegreen.work.claims.statements import statements_in  # noqa: PLC0415 - a large room
 
     return msgspec.structs.replace(said, statements=statements_in(said))
+
+
+def _admission(declared: Declared, reading: Reading) -> str:
+    """The sentence with which the agent admits that the work is not done; empty without one."""
+    said = declared.claim.reason if declared.claim else ""
+    if not (said or reading.words):
+        return ""
+    from truegreen.work.claims.admissions import admission_of  # noqa: PLC0415 - a large room
+
+    return admission_of(reading.words) or admission_of(said)
 
 
 def left_facts(workspace: Workspace, left: Snapshot) -> dict[str, Any]:

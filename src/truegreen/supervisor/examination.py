@@ -157,19 +157,26 @@ def _worthless(subject: Subject) -> Finding:
 
 def _audit(subject: Subject, found: list[Finding]) -> list[Finding]:
     """What the agent said beside what was observed. It is told, and decides nothing."""
-    if subject.claim is None or not subject.claim.speaks:
+    speaks = subject.claim is not None and subject.claim.speaks
+    if not (speaks or subject.ended.admission):
         return []
-    from truegreen.work.claims.checking import checked_statements  # noqa: PLC0415 - a large room
+    from truegreen.work.claims.checking import (  # noqa: PLC0415 - a large room
+        checked_admission,
+        checked_statements,
+    )
     from truegreen.work.claims.observed import left_of  # noqa: PLC0415 - as above
     from truegreen.work.claims.statements import statements_in  # noqa: PLC0415 - as above
 
-    stated = statements_in(subject.claim)
-    if not stated:
+    claim = subject.claim
+    stated = statements_in(claim) if claim and speaks else ()
+    admitted = checked_admission(subject.ended.admission, found)
+    if not (stated or admitted):
         return []
     workspace, base, left = subject.workspace, subject.base, subject.left
-    folder, extra = subject.ground.folder, subject.claim.extra
+    folder, extra = subject.ground.folder, claim.extra if claim else {}
     known = left_of(workspace, base, left, stated, folder=folder, extra=extra)
-    said = checked_statements(stated, found, workspace.changes(base, left), left=known)
+    changes = workspace.changes(base, left)
+    said = (*admitted, *checked_statements(stated, found, changes, left=known))
     counts = {word: sum(each.outcome == word for each in said) for word in _AUDITED}
     outcome = FindingOutcome.PASSED
     if counts[UNVERIFIABLE]:

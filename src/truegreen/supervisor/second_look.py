@@ -141,6 +141,7 @@ def _exit_of(run: Run) -> Exit:
         code=run.exit_code,
         signal=run.signal,
         digest=run.digest,
+        admission=run.admission,
     )
 
 

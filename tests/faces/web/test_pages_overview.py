@@ -86,6 +86,13 @@ def test_every_cell_has_a_name_a_glyph_a_count_and_leads_to_its_list() -> None:
         assert drawn.one("a").attributes["href"] == f"/tasks?cell={cell}"
 
 
+def test_every_cell_has_a_place_in_the_matrix_and_a_layer_in_the_history() -> None:
+    page = fragment("matrix.html", matrix=overview.matrix(counted(1)))
+    assert {cell for cell in Cell if f'data-cell="{cell}"' in page} == set(Cell)
+    failed = next(series for series in SERIES if series.name == "failed")
+    assert Cell.REPORTED_FAILURE in failed.cells
+
+
 def test_the_matrix_is_a_whole_table_however_its_cells_are_joined() -> None:
     rows = overview.matrix(counted(1)).rows
     taken: dict[tuple[int, int], Cell] = {}

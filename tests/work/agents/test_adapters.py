@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.work.agents.streams import detail, read_all
 from truegreen.errors import InvalidInput
 from truegreen.model import ClaimKind
-from truegreen.work.agents import ADAPTERS, Expectation, adapter_of, found_versions
+from truegreen.work.agents import ADAPTERS, Ending, Expectation, adapter_of, found_versions
+from truegreen.work.agents.command import CLIENT
 from truegreen.work.agents.prompts import filled, with_feedback
 from truegreen.work.agents.waits import wait_in
 from truegreen.work.agents.wording import ACTION, action, cut
@@ -53,8 +54,42 @@ def test_a_commands_exit_code_is_all_that_it_can_say(code, signal, stopped, expe
 def test_a_commands_claim_says_where_it_comes_from():
     reader, reading = read_all("command", [b"building", b"\x1b[32mall tests passed\x1b[0m", b"  "])
     assert reading.claim
-    assert (reading.claim.kind, reading.claim.source) == (ClaimKind.DONE, "exit")
+    assert (reading.claim.kind, reading.claim.source) == (ClaimKind.DONE, "output")
+    assert reading.claim.reason == reading.words == "building\nall tests passed"
     assert reader.live.last_message == "all tests passed"
+
+
+def test_a_command_that_prints_nothing_has_only_its_exit_code():
+    _, reading = read_all("command", [b"", b"  "])
+    assert reading.claim
+    assert (reading.claim.source, reading.claim.reason) == ("exit", "exit code 0")
+    assert not reading.claim.speaks
+    assert reading.words == ""
+
+
+def test_a_commands_words_are_the_last_lines_within_a_bound():
+    lines = [f"line {number}".encode() for number in range(5000)]
+    _, reading = read_all("command", lines)
+    assert reading.words.splitlines() == [f"line {number}" for number in range(4980, 5000)]
+    _, reading = read_all("command", [b"x" * 3000, b"y" * 3000, b"\xff last"])
+    assert reading.words == "y" * 3000 + "\n\ufffd last"
+    _, reading = read_all("command", [b"first", b"z" * 100_000])
+    assert len(reading.words) <= 4000
+
+
+def test_a_command_that_failed_claims_nothing_and_its_last_lines_are_kept():
+    _, reading = read_all("command", [b"could not write report.json"], code=3)
+    assert reading.claim is None
+    assert reading.words == "could not write report.json"
+
+
+def test_a_commands_words_are_the_same_in_whatever_blocks_they_came():
+    whole = CLIENT.reader(Expectation())
+    whole.feed(b"one\ntwo\n\nthree")
+    alone = CLIENT.reader(Expectation())
+    for line in (b"one", b"two", b"", b"three"):
+        alone.feed(line)
+    assert whole.read(Ending(code=0)).words == alone.read(Ending(code=0)).words == "one\ntwo\nthree"
 
 
 @pytest.mark.parametrize("name", list(ADAPTERS))

@@ -94,6 +94,8 @@ def _draw_claim(paper: Paper, document: Document) -> None:
     said = f"«{claim['reason']}»" if claim["reason"] else ""
     kind: list[Part] = [] if wordless else [Ink(claim["kind"], "bold"), "  "]
     paper.hanging(["  the agent said  ", *kind], WORDLESS if wordless else said)
+    if admission := document["runs"][-1]["admission"]:
+        paper.hanging(["  it admits       "], f'"{admission}"')
     for key, value in claim["extra"].items():
         paper.say(f"  {key}: {value if isinstance(value, str) else _plain(value)}")
     if claim["statements"]:

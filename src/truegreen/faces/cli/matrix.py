@@ -27,6 +27,8 @@ from truegreen.record.ledger.reads import LONGEST_PAGE
 
 _NARROWEST_GRID, _WIDE = 80, 110
 _ROWS = (Light.GREEN, Light.RED, Light.AMBER, Light.GREY)
+_REPORTED_ROW = ("", Cell.REPORTED_FAILURE, "", "", "")
+"""A green run over failed work stands here if its agent said so."""
 _BLOCKED_ROW = ("", *([Cell.BLOCKED] * 3), "")
 """A blocked run stands here whatever its light, unless it was rescued or still may be."""
 
@@ -121,8 +123,12 @@ def _grid(counts: dict[Cell, int], unchecked: dict[Cell, int]) -> Grid:
     fields: dict[str, Field] = {cell: _field(cell, counts[cell], unchecked[cell]) for cell in Cell}
     return Grid(
         [str(outcome) for outcome in Outcome],
-        [*labels, [Ink("blocked"), Ink("any light", "dim")]],
-        [*names, list(_BLOCKED_ROW)],
+        [
+            *labels,
+            [_label(Light.GREEN)[0], Ink("  admitted", "dim")],
+            [Ink("blocked"), Ink("any light", "dim")],
+        ],
+        [*names, list(_REPORTED_ROW), list(_BLOCKED_ROW)],
         fields,
     )
 

@@ -74,10 +74,9 @@ class Plain(Watch):
         """Another attempt begins."""
         if not task.attempt:
             self.say(f"{task.id}  {contract.title}", "1")
-        elif task.deferrals:
-            self.say(f"once more after deferral {task.deferrals} of {task.deferrals_max}", "1")
-        else:
-            self.say(f"attempt {task.attempts + 1} of {task.attempts_max}", "1")
+        number = f"attempt {task.attempts + 1} of {task.attempts_max}"
+        again = f", after deferral {task.deferrals} of {task.deferrals_max}"
+        self.say(f"{number}{again if task.deferrals else ''}", "1")
 
     def phase(self, name: str, words: str = "") -> None:
         """What takes a while and happens once is said; the other steps say so themselves."""

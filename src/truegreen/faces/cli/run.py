@@ -44,11 +44,13 @@ ENGINE_ENDED = "the engine ended the job"
 def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
     """Create a task and take it to a verdict, here and now, without a server.
 
+    One attempt, unless --max-attempts or the template of --task names more.
+
     Exit status: 0 succeeded and nothing else, 1 failed, 2 refused, 3 a person is needed, 4 cap hit,
     5 infrastructure, 6 canceled or terminated, 75 deferred, 130 interrupted.
     """
     config = frame.load()
-    contract = contract_of(config, options)
+    contract = contract_of(config, options, once=True)
     choose(contract.isolation)
     workplace_of(config)
     check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
@@ -217,7 +219,7 @@ _CONTRACT = (
         "M",
         Mode,
     ),
-    Option("--max-attempts", "Failures before failed.", "N", (1, 100)),
+    Option("--max-attempts", "Maximum number of attempts; default: 1 (add: 3).", "N", (1, 100)),
     Option(
         "--cap",
         "Where the host stops it: turns=40,time=1h,idle=10m,cost_usd=5,tokens=2000000",

@@ -28,6 +28,7 @@ from truegreen.tuples import NamedTuple
 
 _LABEL = 9
 _ROWS = (Light.GREEN, Light.RED, Light.AMBER, Light.GREY)
+_REPORTED = (None, Cell.REPORTED_FAILURE, None, None, None)
 _BLOCKED = (None, Cell.BLOCKED, Cell.BLOCKED, Cell.BLOCKED, None)
 _DITTO = "″"
 _NARROWEST = 8
@@ -102,6 +103,8 @@ def matrix(picture: Picture, width: int) -> Text:
         glyph, rgb = LIGHTS[light]
         cells = [MATRIX[light, outcome] for outcome in Outcome]
         lines.append(_row(f"{glyph} {light}", tint(rgb), _fields(picture, cells, seen, columns)))
+    if picture.counts[Cell.REPORTED_FAILURE]:
+        lines.append(_row("admitted", "dim", _fields(picture, _REPORTED, seen, columns)))
     lines.append(_row("blocked", "dim", _fields(picture, _BLOCKED, seen, columns)))
     return Text("\n").join(lines)
 
@@ -112,6 +115,8 @@ def _columns(picture: Picture, room: int) -> list[int]:
     widths = []
     for outcome in Outcome:
         cells = {MATRIX[light, outcome] for light in _ROWS if counts[MATRIX[light, outcome]]}
+        if outcome is Outcome.FAILED and counts[Cell.REPORTED_FAILURE]:
+            cells.add(Cell.REPORTED_FAILURE)
         named = [len(_counted(cell, counts[cell], unchecked[cell])) + 1 for cell in cells]
         widths.append(max(len(outcome) + 1, *named, 0))
     failed = list(Outcome).index(Outcome.FAILED)

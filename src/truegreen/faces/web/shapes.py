@@ -248,6 +248,7 @@ class RunShown(Shape, frozen=True):
     exit_code: int | None
     signal: int | None
     ended_by: EndedBy | None
+    admission: str
     agent: str | None
     isolation: str
     usage: dict[str, Any]

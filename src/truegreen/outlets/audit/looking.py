@@ -5,6 +5,7 @@ from __future__ import annotations
 from truegreen.contract import GateKind
 from truegreen.model import (
     OVER,
+    Cell,
     ClaimKind,
     ExitReason,
     FindingOutcome,
@@ -30,7 +31,8 @@ class Look(NamedTuple):
     finished: bool
     """The task's work is over with this run."""
     said_done: bool
-    """The agent declared that the work is done, or that there was none to do."""
+    """The agent declared that the work is done, or that there was none to do, and did not admit a
+    failure in its last words."""
     checked: bool
     """Some check gave an answer."""
     red: bool
@@ -70,7 +72,8 @@ def look_at(row: Audited) -> Look:
         checks,
         people,
         finished=run.latest and run.cell in OVER,
-        said_done=run.claim in (ClaimKind.DONE, ClaimKind.NOOP),
+        said_done=run.claim in (ClaimKind.DONE, ClaimKind.NOOP)
+        and run.cell is not Cell.REPORTED_FAILURE,
         checked=any(f.outcome in DECIDED for f in checks),
         red=any(f.outcome is FindingOutcome.FAILED for f in checks),
         accepted=accepted,

@@ -45,6 +45,8 @@ class Doer(Struct, frozen=True, kw_only=True):
     definition: str = ""
     runs: int
     false_done: Rate
+    reported: Rate = Rate()
+    """Of runs that ended well over failed work: those in which the agent itself said so."""
     statements: Tally
 
 
@@ -98,6 +100,8 @@ class Work(Struct, frozen=True, kw_only=True):
     levels: dict[Level, int]
     """How much the checks prove where work was accepted because of them."""
     silent_failures: Rate
+    reported_failures: Rate = Rate()
+    """Failed work of runs that ended well, and whose agents said so."""
     false_done: Rate
     """Of what agents said was done and checks looked at: what checks found undone."""
     rescued: Rate

@@ -23,6 +23,7 @@ from truegreen.outlets.audit.report import (
 )
 
 UNNAMED = "unnamed"
+_FAILED = (Cell.SILENT_FAILURE, Cell.REPORTED_FAILURE)
 _NUMBER = re.compile("[1-9]")
 
 
@@ -74,6 +75,7 @@ class WorkTally:
             self._n["ended"] += 1
             self._n["unverified"] += look.overturned or not look.checked
             self._n["silent"] += look.row.run.cell is Cell.SILENT_FAILURE
+            self._n["reported"] += look.row.run.cell is Cell.REPORTED_FAILURE
 
     def _take_task(self, look: Look) -> None:
         count = self._n
@@ -109,6 +111,7 @@ class WorkTally:
             by_people=Rate(n["by_people"], n["accepted"]),
             levels=dict(sorted(self._levels.items())),
             silent_failures=Rate(n["silent"], n["ended"]),
+            reported_failures=Rate(n["reported"], n["ended"]),
             false_done=Rate(n["false"], n["looked_at"]),
             rescued=Rate(n["rescued"], n["undeclared"]),
         )
@@ -148,6 +151,8 @@ class WordTally:
             if look.said_done and look.checked:
                 count["looked_at"] += 1
                 count["false"] += look.red
+            count["reported"] += run.cell is Cell.REPORTED_FAILURE
+            count["failed"] += run.cell in _FAILED
             count.update(statement.outcome for statement in said)
         for statement in said:
             self._take_statement(statement, look)
@@ -208,6 +213,7 @@ def _doers(counted: Iterable[tuple[tuple[str, str], Counter[str]]]) -> tuple[Doe
             definition=definition,
             runs=count["runs"],
             false_done=Rate(count["false"], count["looked_at"]),
+            reported=Rate(count["reported"], count["failed"]),
             statements=_tally(count),
         )
         for (name, definition), count in counted

@@ -46,6 +46,7 @@ from truegreen.model import (
     Standing,
     TaskStatus,
     cell_of,
+    is_reported,
 )
 from truegreen.record.chain import GENESIS, seal
 from truegreen.record.ids import new_id
@@ -138,6 +139,11 @@ class Work(NamedTuple):
     def policy(self) -> Policy:
         """What to do about failures."""
         return self.terms.policy(self.task)
+
+    @property
+    def reported(self) -> bool:
+        """Whether its agent said that the work is not done."""
+        return is_reported(self.claim, self.run.admission)
 
 
 class Desk:

@@ -334,6 +334,7 @@ class Endings(Desk):
                 exit_code=None,
                 signal=None,
                 ended_by=EndedBy.LEAD if actor.role is Role.LEAD else EndedBy.OPERATOR,
+                admission="",
                 verdict=Outcome.UNKNOWN,
                 reason=f"{detail} by {actor}",
                 cell=Cell.STOPPED,

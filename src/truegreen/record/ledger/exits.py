@@ -46,6 +46,7 @@ def check_exit(ended: Exit) -> None:
         message = f"a run that ends {ended.status} does not end for {ended.reason}"
         raise InvalidInput(message, allowed=ENDS[ended.reason])
     checked(ended.message, "message", REASON_LIMIT)
+    checked(ended.admission, "admission", REASON_LIMIT)
     checked(ended.digest, "digest", WORD_LIMIT)
 
 
@@ -69,7 +70,7 @@ def while_waiting(ended: Exit) -> Exit:
 
 
 def first_verdict(step: Step, detail: ExitDetail, *, believed: bool = False) -> Outcome:
-    """Before any check: pending if one follows; an agent that says «failed» is believed."""
+    """Before any check: pending if one follows; an agent that says "failed" is believed."""
     if step.move in (Move.DECLARE, Move.FALL_SILENT):
         return Outcome.PENDING
     failed = believed or detail is ExitDetail.DECLARED_FAILURE
@@ -78,6 +79,7 @@ def first_verdict(step: Step, detail: ExitDetail, *, believed: bool = False) -> 
 
 def exit_data(ended: Exit) -> dict[str, Any]:
     """What the event of an exit says."""
+    told = {"admission": ended.admission} if ended.admission else {}
     return {
         "exit_reason": ended.reason,
         "exit_detail": ended.detail,
@@ -86,4 +88,5 @@ def exit_data(ended: Exit) -> dict[str, Any]:
         "exit_code": ended.code,
         "signal": ended.signal,
         "digest": ended.digest,
+        **told,
     }

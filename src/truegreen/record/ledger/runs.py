@@ -31,6 +31,7 @@ from truegreen.model import (
     Standing,
     TaskStatus,
     cell_of,
+    is_reported,
 )
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Entry, Work
@@ -351,7 +352,8 @@ class Runs(Strikes):
             step = after_failure(ended.reason, ended.detail, work.policy, budget)
         self._weigh_end(tx, work, ended, step)
         verdict = first_verdict(step, ended.detail, believed=believed) if move else Outcome.PENDING
-        cell = cell_of(ended.status, ended.reason, verdict)
+        reported = is_reported(work.claim, ended.admission)
+        cell = cell_of(ended.status, ended.reason, verdict, reported=reported)
         facts: dict[str, Any] = {
             "exit_reason": ended.reason,
             "exit_detail": ended.detail,
@@ -375,6 +377,7 @@ class Runs(Strikes):
             exit_code=ended.code,
             signal=ended.signal,
             ended_by=ended.ended_by,
+            admission=ended.admission,
             verdict=verdict,
             reason="" if verdict is Outcome.PENDING else entry.reason,
             cell=cell,
@@ -449,7 +452,7 @@ class Runs(Strikes):
                 raise NotRunning(f"{run.id} has not ended (status: {run.status})")
             step = after_exit(run.exit_reason, run.exit_detail, work.policy, budget_of(work.task))
             verdict = first_verdict(step, run.exit_detail)
-            cell = cell_of(run.status, run.exit_reason, verdict)
+            cell = cell_of(run.status, run.exit_reason, verdict, reported=work.reported)
             facts = {"verdict": verdict, "cell": cell}
             entry = Entry(actor, run=run.id)
             hit = self._step(tx, work, step, entry, work.task.not_before, facts)

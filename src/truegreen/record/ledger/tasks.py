@@ -7,7 +7,7 @@ from typing import Any
 
 from truegreen.contract import Contract, contract_digest
 from truegreen.contract.reading import checked_word
-from truegreen.errors import BudgetSpent, InvalidInput, KeyReused, Refused
+from truegreen.errors import InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
@@ -120,7 +120,10 @@ class Tasks(Dispatch):
         more_attempts: int = 0,
         key: str | None = None,
     ) -> Task:
-        """Let a blocked task run again, in another mode if asked. It pays an attempt."""
+        """Let a blocked task run again, in another mode if asked. It pays an attempt.
+
+        A budget that is spent gets the one attempt that this needs, in the actor's name.
+        """
         return self._requeued(
             task_id, Move.UNBLOCK, Entry(actor, reason, key=key), mode, more_attempts
         )
@@ -166,6 +169,7 @@ class Tasks(Dispatch):
         decide(task.status, wanted, sealed=task.sealed_at is not None)
         if task.status is TaskStatus.RUNNING:
             raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
+        more = more or (0 if wanted is Move.REOPEN else _lacking(task))
         changes = reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
         if wanted is Move.RETRY:
             changes |= self._left(tx, task)
@@ -226,13 +230,11 @@ def _granted(task: Task, more: int) -> int:
     return limit
 
 
+def _lacking(task: Task) -> int:
+    """The attempt that a person grants by asking for one beyond the budget; the event names it."""
+    return max(0, task.attempts + 2 - task.attempts_max)
+
+
 def _paid(task: Task, more: int) -> dict[str, Any]:
-    """One attempt is charged, and at least one must be left to start."""
-    limit = _granted(task, more)
-    if task.attempts + 1 >= limit:
-        message = (
-            f"the budget of {task.id} is spent: {task.attempts} of {task.attempts_max} attempts are"
-            " used and this one would be the last; grant more with --more-attempts"
-        )
-        raise BudgetSpent(message, allowed=("--more-attempts", "cancel", "terminate"))
-    return {"attempts": task.attempts + 1, "attempts_max": limit}
+    """One attempt is charged; with what was granted at least one is left to start."""
+    return {"attempts": task.attempts + 1, "attempts_max": _granted(task, more)}

@@ -217,7 +217,7 @@ class Verdicts(Chains, Strikes):
         run, task = work.run, work.task
         reason = run.exit_reason or ExitReason.UNKNOWN
         outcome = _standing(verdict.outcome, step.move)
-        cell = cell_of(run.status, reason, outcome)
+        cell = cell_of(run.status, reason, outcome, reported=work.reported)
         self._weigh_verdict(tx, work, step, verdict, cell, entry.actor)
         data: dict[str, Any] = {
             **entry.data,

@@ -320,8 +320,8 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 -- name: end_run
 -- How a run ended; only one that has not.
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
-    exit_code = :exit_code, signal = :signal, ended_by = :ended_by, verdict = :verdict,
-    verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
+    exit_code = :exit_code, signal = :signal, ended_by = :ended_by, admission = :admission,
+    verdict = :verdict, verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
     cost = :cost, tokens = :tokens, ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
 
@@ -332,7 +332,7 @@ UPDATE runs SET
     exit_detail = given.value ->> 'exit_detail',
     exit_code = CAST(given.value ->> 'exit_code' AS bigint),
     signal = CAST(given.value ->> 'signal' AS bigint), ended_by = given.value ->> 'ended_by',
-    verdict = given.value ->> 'verdict', verdict_reason = given.value ->> 'reason',
+    admission = given.value ->> 'admission', verdict = given.value ->> 'verdict', verdict_reason = given.value ->> 'reason',
     cell = given.value ->> 'cell', digest = given.value ->> 'digest',
     usage = given.value ->> 'usage', facts = given.value ->> 'facts',
     cost = CAST(given.value ->> 'cost' AS bigint),

@@ -1,14 +1,14 @@
-"""Any command: it is given its goal by placeholders, and its exit code is all that it can say.
+"""Any command: it is given its goal by placeholders, and its exit code says how it ended.
 
-It has no declaration of its own, so exit code 0 stands for one; what it prints means nothing. A
-claim file or a declaration to the supervisor says more, and is read elsewhere.
+It has no declaration of its own, so exit code 0 stands for one, and the last lines that it printed
+are its words. A claim file or a declaration to the supervisor says more, and is read elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from truegreen.facts import EXIT, Claim
+from truegreen.facts import EXIT, OUTPUT, Claim
 from truegreen.model import PARENT, ClaimKind, ExitDetail
 from truegreen.work.agents import prompts
 from truegreen.work.agents.pointing import Pointed, by_variables
@@ -20,17 +20,22 @@ from truegreen.work.agents.reading import (
     Reader,
     Reading,
 )
-from truegreen.work.agents.wording import decoded, one_line
+from truegreen.work.agents.wording import MESSAGE, cut, decoded, one_line
 
 NAME = "command"
+_LAST_LINES = 20
+"""How many lines at the end of its output are the words of a command."""
+_TAIL = 4 * MESSAGE
+"""Bytes of the output that are kept for them."""
 
 
 class CommandReader:
-    """Looks at the last line while it runs, and at the exit code when it has."""
+    """Looks at the last line while it runs, and at the last lines and the exit code at the end."""
 
     def __init__(self) -> None:
         self._live = Live()
         self._last = b""
+        self._tail = b""
 
     @property
     def live(self) -> Live:
@@ -39,7 +44,9 @@ class CommandReader:
         return self._live
 
     def feed(self, lines: bytes) -> None:
-        """Remember the last line that says something."""
+        """Remember the last line that says something, and the end of the output."""
+        more = lines[-_TAIL:]
+        self._tail = more if len(more) == _TAIL else b"\n".join((self._tail, more))[-_TAIL:]
         end = len(lines)
         while end >= 0:
             begin = lines.rfind(b"\n", 0, end) + 1
@@ -50,18 +57,34 @@ class CommandReader:
             end = begin - 1
 
     def read(self, ending: Ending) -> Reading:
-        """Say what the exit code says."""
+        """Say what the exit code says, with the last lines for its words."""
         detail, message = _ended(ending)
+        words = last_lines(decoded(self._tail))
         claim = None
         if detail is ExitDetail.COMPLETED:
-            claim = Claim(kind=ClaimKind.DONE, reason="exit code 0", source=EXIT)
+            source = OUTPUT if words else EXIT
+            claim = Claim(kind=ClaimKind.DONE, reason=words or "exit code 0", source=source)
         return Reading(
             reason=PARENT[detail],
             detail=detail,
             claim=claim,
+            words=words,
             message=message,
             evidence={"rule": "exit"},
         )
+
+
+def last_lines(text: str) -> str:
+    """The last lines of an output that say something, made fit to be shown, within a bound."""
+    shown = (cut(line, MESSAGE).rstrip() for line in text.splitlines()[-4 * _LAST_LINES :])
+    kept: list[str] = []
+    room = MESSAGE
+    for line in reversed([line for line in shown if line][-_LAST_LINES:]):
+        if len(line) > room:
+            break
+        kept.append(line)
+        room -= len(line) + 1
+    return "\n".join(reversed(kept))
 
 
 def _ended(ending: Ending) -> tuple[ExitDetail, str]:

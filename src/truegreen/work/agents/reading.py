@@ -95,6 +95,8 @@ class Reading(Struct, frozen=True, kw_only=True):
     reason: ExitReason
     detail: ExitDetail
     claim: Claim | None = None
+    words: str = ""
+    """The agent's last message, or the last lines of a plain command; within a bound."""
     message: str = ""
     session: str | None = None
     not_before_s: float = 0.0

@@ -102,6 +102,7 @@ class RuledReader(Generic[Seen]):
             reason=PARENT[found.detail],
             detail=found.detail,
             claim=self._claim(notes) if found.detail is ExitDetail.COMPLETED else None,
+            words=cut(self.seen.said),
             message=one_line(found.message),
             session=self.live.session,
             not_before_s=found.wait_s,

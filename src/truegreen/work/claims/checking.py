@@ -13,6 +13,7 @@ from truegreen.facts import Finding, Statement
 from truegreen.model import FindingOutcome, Phase
 from truegreen.work.claims.files import numbers_of
 from truegreen.work.claims.kinds import (
+    ADMISSION,
     BRANCH,
     BUILD,
     COMMIT,
@@ -24,6 +25,7 @@ from truegreen.work.claims.kinds import (
     LINT,
     PR,
     PUSH,
+    STATEMENT_CHARACTERS,
     TESTS,
     UNVERIFIABLE,
     URL,
@@ -60,6 +62,20 @@ def checked_statements(
     after = [f for f in findings if f.phase is not Phase.BASELINE and f.kind in _GATES]
     known = left or Left(commit=commit)
     return tuple(_checked(statement, after, changes, known) for statement in statements)
+
+
+def checked_admission(admission: str, findings: Iterable[Finding]) -> tuple[Statement, ...]:
+    """An admission as a true statement, where a check found the work undone; nothing elsewhere.
+
+    An agent that doubts work that passes says nothing that a check contradicts.
+    """
+    red = [f for f in findings if f.binding and f.phase is not Phase.BASELINE]
+    red = [f for f in red if f.outcome is _FAILED and f.kind != "claim"]
+    if not admission or not red:
+        return ()
+    observed = one_line(f"{red[0].check}: {red[0].reason}")
+    text = one_line(admission, STATEMENT_CHARACTERS)
+    return (Statement(text=text, kind=ADMISSION, outcome=CONFIRMED, observed=observed),)
 
 
 _GATES = frozenset(map(str, GateKind))

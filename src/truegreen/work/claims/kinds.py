@@ -13,6 +13,8 @@ STATEMENT_CHARACTERS = 200
 TESTS, BUILD, LINT, DEPLOY = "tests", "build", "lint", "deploy"
 FILE, COMMIT, PUSH, BRANCH, PR = "file", "commit", "push", "branch", "pr"
 URL, COUNT = "url", "count"
+ADMISSION = "admission"
+"""That the work is not done, in the agent's own words."""
 EFFECT = "effect"
 """What earlier records call pushes and deployments alike."""
 

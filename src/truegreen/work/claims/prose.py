@@ -33,7 +33,8 @@ _QUOTED = re.compile(
 _PROMPT_LINE = Words(
     r"\W*(?:user|human|prompt|original prompt|tasks?|goals?|instructions?|request|requirements?"
     r"|acceptance criteria|objective|definition of done|todo|to do)\W{0,3}:"
-    r"|\W*(?:you (?:asked|wanted|said)|the (?:task|goal|request|issue|prompt) (?:is|was|asked))\b"
+    r"|\W*(?:you (?:asked|wanted|said)|the (?:task|goal|request|issue|prompt) (?:is|was|asked)"
+    r"(?! (?:still )?(?:not|incomplete|unfinished)\b))\b"
 )
 _PLAN_HEAD = Words(
     r"next|to ?do|remaining|plan|follow|open|left|future|how to|usage|instruction|requirement"

@@ -55,7 +55,7 @@ class Series(NamedTuple):
     standings: frozenset[Standing] = _TRUE
 
 
-_BROKEN = frozenset({Cell.FAILED, Cell.OUTAGE})
+_BROKEN = frozenset({Cell.FAILED, Cell.OUTAGE, Cell.REPORTED_FAILURE})
 _GREY = frozenset(cell for cell, look in CELLS.items() if look.light is Light.GREY)
 SERIES = (
     Series("passed", "l-green", GREEN, frozenset({Standing.CHECKED})),

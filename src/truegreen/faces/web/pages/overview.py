@@ -168,6 +168,7 @@ class Matrix(NamedTuple):
     """Run lights against verdicts, and beside them what could not go on at all."""
 
     rows: tuple[MatrixRow, ...]
+    reported: Place
     blocked: Place
 
 
@@ -181,7 +182,8 @@ def matrix(counts: list[Count]) -> Matrix:
     numbers = {cell: (tasks[cell], unchecked[cell] if cell in GREEN else 0) for cell in Cell}
     lights = dict.fromkeys(light for light, _ in MATRIX)
     rows = tuple(MatrixRow(light, tuple(_places(light, numbers))) for light in lights)
-    return Matrix(rows, _place(Cell.BLOCKED, numbers))
+    reported = _place(Cell.REPORTED_FAILURE, numbers)
+    return Matrix(rows, reported, _place(Cell.BLOCKED, numbers))
 
 
 def _places(light: Light, numbers: Mapping[Cell, tuple[int, int]]) -> Iterator[Place]:
