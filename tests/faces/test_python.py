@@ -112,7 +112,7 @@ def test_a_terminated_block_sees_its_end_and_its_word_is_refused(tg: Truegreen, 
 
 
 def test_a_block_can_ask_and_is_told_the_answer(tg: Truegreen):
-    task = tg.add(gates=["true"], mode="assisted")
+    task = tg.add(gates=["true"], mode="assisted", proof="regression")
 
     def answer() -> None:
         ledger = open_ledger(os.environ["TRUEGREEN_STORE"])
@@ -138,7 +138,7 @@ def test_one_gate_goes_by_the_name_of_the_option_too(tg: Truegreen):
     assert tg.run("touch made", gate="test -e made")
     missing = tg.run("touch made", gates=["true"], gate="test -e nothing", max_attempts=1)
     found = missing["verdict"]["findings"]
-    assert [each["outcome"] for each in found if each["kind"] == "run"] == ["passed", "failed"]
+    assert [each["outcome"] for each in found if each["phase"] == "after"] == ["passed", "failed"]
 
 
 def test_a_block_can_not_be_kept_in_a_jail_and_nobody_says_it_is(tg: Truegreen):

@@ -52,7 +52,7 @@ def test_succeeded_is_success_everywhere(cell):
 
 @every
 def test_the_exit_status_is_the_one_that_commands_give(status, cell):
-    task = SimpleNamespace(status=status, cell=cell)
+    task = SimpleNamespace(status=status, cell=cell, exit_detail=None)
     dossier: Any = SimpleNamespace(task=task, runs=[], findings=[])
     assert down(status, cell).exit == exit_status(dossier)
 

@@ -211,12 +211,14 @@ def test_a_jailed_agent_sees_neither_the_store_nor_other_processes(walk: Walk) -
 
 
 @pytest.mark.criterion("O04", "E29")
-def test_what_nobody_can_confirm_dead_lowers_the_level(walk: Walk) -> None:
-    for isolation, level in (("jail", "A2"), ("reaper", "A2"), ("none", "A1")):
-        got = walk.run("--isolation", isolation, "--gate", "test -f x", *shell("touch x"))
-        assert (got.status, got.task["verdict"]["level"]) == (0, level), isolation
+def test_honest_work_reaches_a2_at_every_isolation_which_is_written_down(walk: Walk) -> None:
+    for isolation in ("jail", "reaper", "none"):
+        name = f"made-{isolation}"
+        words = ("--isolation", isolation, "--gate", f"test -f {name}")
+        got = walk.run(*words, *shell(f"touch {name}"))
+        assert (got.status, got.task["verdict"]["level"]) == (0, "A2"), isolation
         facts = got.latest["facts"]
-        assert (got.latest["isolation"], "unconfirmed" in facts) == (isolation, level == "A1")
+        assert (got.latest["isolation"], "unconfirmed" in facts) == (isolation, isolation == "none")
 
 
 @pytest.mark.criterion("N09", "H15")

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from truegreen.contract import Isolation
 from truegreen.doors.hooking import Gone
 from truegreen.errors import InvalidInput, Refused
 from truegreen.facts import Claim, Exit, Finding, Proof, Verdict
@@ -192,7 +193,7 @@ class Attempt:
         """What checks find, and what follows from it."""
         subject = self._subject(ran.left, ran.ended, ran.declared)._replace(
             claim=ran.claim,
-            unconfirmed=bool(ran.ended.facts.get("unconfirmed")),
+            unconfirmed=may_run_on(ran.ended.facts, self._prepared.isolation),
             author=self._author(ran.last),
             heard=self._reentry.heard,
             touched=merged(self._prepared.touched, ran.last.touched),
@@ -294,6 +295,15 @@ class Attempt:
         """Keep what is known of a run that others ended: where its output and its work are."""
         used = {"usage": msgspec.to_builtins(ended.usage)}
         self._ledger.tell(self._ticket, {**ended.facts, **used})
+
+
+def may_run_on(facts: Mapping[str, Any], isolation: str) -> bool:
+    """Whether a process of the agent is known to be alive, or an isolation broke its promise.
+
+    Without isolation that is always possible, and said once per host instead of with every check.
+    """
+    promised = isolation != Isolation.NONE
+    return bool(facts.get("survivors") or (promised and facts.get("unconfirmed")))
 
 
 def room_beside(prepared: Prepared) -> int:

@@ -19,6 +19,7 @@ from truegreen.facts import Actor, Exit, Finding, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, TaskStatus
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
+from truegreen.supervisor.attempt import may_run_on
 from truegreen.supervisor.bribery import touched_before
 from truegreen.supervisor.examination import (
     CLAIM,
@@ -117,7 +118,7 @@ def subject_of(place: Place, dossier: Dossier, run: Run) -> Subject:
         left=left,
         ended=_exit_of(run),
         judged=str(facts.get("adapter", "")),
-        unconfirmed=bool(facts.get("unconfirmed")),
+        unconfirmed=may_run_on(facts, run.isolation),
         rejected=rejected[-1] if rejected else "",
         earlier=tuple(row.finding() for row in dossier.findings),
         author=_author(dossier, run),
