@@ -9,8 +9,8 @@ import pytest
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.cases import compact_ids
-from truegreen.work.gates.python_tests.gate import pinned_of
 from truegreen.work.gates.python_tests.known import known_tests
+from truegreen.work.gates.python_tests.pins import pinned_of
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE

@@ -192,12 +192,12 @@ def doubt_of(bench: Bench, counted: Iterable[str]) -> str:
     for change in scene.changes:
         folders = os.path.dirname(change.path).split("/")
         of_tests = change.path in tests or bool(_TEST_FOLDERS & set(folders))
-        if of_tests and change.how != "added" and _differs(bench, change.path):
+        if of_tests and change.how != "added" and differs(bench, change.path):
             return f"the agent {change.how} {change.path}, which nothing protects"
     return scene.doubt
 
 
-def _differs(bench: Bench, path: str) -> bool:
+def differs(bench: Bench, path: str) -> bool:
     """Whether the copy has another file than the base; what is protected was restored."""
     if path.endswith((".pyc", ".pyo")):
         return False
