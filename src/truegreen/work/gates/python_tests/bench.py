@@ -126,6 +126,13 @@ def _blob(scene: Scene, path: str) -> bytes:
     return said.stdout
 
 
+def left_by_agent(bench: Bench, path: str) -> bytes | None:
+    """A file as the agent left it; the copy may have it as it was before."""
+    scene = bench.scene
+    said = scene.workspace.mirror.run_git(["cat-file", "blob", f"{scene.left.id}:{path}"])
+    return said.stdout if said.code == 0 else None
+
+
 def drop_byte_code(root: str) -> None:
     """Byte code could claim to be that of any source."""
     for folder, folders, _ in os.walk(root):

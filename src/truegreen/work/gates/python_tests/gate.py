@@ -24,6 +24,7 @@ from truegreen.work.gates.cases import (
     SKIPPED,
     XFAILED,
     Case,
+    holds,
     named,
     transitions,
 )
@@ -37,6 +38,7 @@ from truegreen.work.gates.python_tests.pins import BAD, Pinned, changing, number
 from truegreen.work.gates.python_tests.session import Asked, Session
 from truegreen.work.gates.python_tests.words import (
     file_of,
+    function_of,
     functions_in,
     paths,
     selects,
@@ -386,8 +388,9 @@ def _with_added(answer: Answer, bench: Bench, pinned: Pinned) -> Answer:
         return answer
     found = Counter[str](answer.evidence.get("added", {}))
     files = [path for path in bench.added if bench.is_test(path) and path.endswith(".py")]
-    if files:
-        found += _run_added(bench, files, pinned)
+    edited = _edited(bench)
+    if files or edited:
+        found += _run_added(bench, files, edited, pinned)
     if not found:
         return answer
     if pinned.nothing and not any(Globs(bench.gate.protect).cover(path) for path in files):
@@ -421,18 +424,53 @@ def _order(item: tuple[str, int]) -> tuple[bool, str]:
     return item[0] != "passed", item[0]
 
 
-def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[str]:
+def _edited(bench: Bench) -> dict[str, set[str]]:
+    """Restored files of the base that the agent added tests to, and the names of these tests."""
+    changed = [change.path for change in bench.scene.changes if change.how == "changed"]
+    files = [
+        path
+        for path in changed
+        if path.endswith(".py") and bench.is_test(path) and not benches.differs(bench, path)
+    ]
+    if not files:
+        return {}
+    from truegreen.work.gates.python_tests.known import known_tests  # noqa: PLC0415 - ast is heavy
+
+    edited = {}
+    for path in files:
+        before, left = (
+            {test.id for test in known_tests(path, data or b"")}
+            for data in (bench.base.read(path), benches.left_by_agent(bench, path))
+        )
+        if left - before:
+            edited[path] = left - before
+    return edited
+
+
+def _run_added(
+    bench: Bench, files: Sequence[str], edited: Mapping[str, set[str]], pinned: Pinned
+) -> Counter[str]:
     scene = controls.beside(bench.scene)
     scene.workspace.lay(scene.left, scene.root)
     benches.drop_byte_code(scene.root)
     folder = scene.folder or "."
     asked = Asked(
-        args=tuple(os.path.relpath(path, folder) for path in files),
+        args=tuple(os.path.relpath(path, folder) for path in (*files, *edited)),
         time_s=min(_ADDED_S, int(bench.gate.timeout) / 1e6),
     )
     place = bench.place._replace(config="", more=())
     said = session.run(place, scene, asked, scene.tick)
     if said.fault:
-        return Counter({"not run": len(files)})
+        return Counter({"not run": len(files) + len(edited)})
     known = pinned.ids or {}
-    return Counter(case.outcome for case in said.cases if case.id not in known)
+    mine = [case for case in said.cases if not holds(known, case.id)]
+    return Counter(
+        case.outcome
+        for case in mine
+        for path in [bench.in_tree(file_of(case.id))]
+        if path not in edited or f"{path}::{_in_file(case.id)}" in edited[path]
+    )
+
+
+def _in_file(name: str) -> str:
+    return function_of(name).partition("::")[2]
