@@ -247,3 +247,65 @@ def test_honest_work_is_green_whatever_shape_its_tests_have(
     fixed = found.evidence["fail_to_pass"]
     assert [name for name in fixed if "double" in name]
     assert found.evidence["transitions"]["fail_to_pass"] == len(fixed)
+
+
+SWALLOWING = """\
+import contextlib
+import functools
+
+from pkg import double
+
+
+def calm(function):
+    @functools.wraps(function)
+    def run(*args, **more):
+        with contextlib.suppress(AssertionError):
+            function(*args, **more)
+
+    return run
+
+
+@calm
+def test_double():
+    assert double(2) == 4
+"""
+
+
+@pytest.mark.parametrize("base", ["", "def double(n):\n    raise ValueError(n)\n"])
+def test_a_decorator_that_hides_failures_makes_no_honest_work_red(tmp_path: Path, base: str):
+    files = {"tests/test_it.py": SWALLOWING + SAME, "pkg/__init__.py": base}
+    suite = Suite(tmp_path, files)
+    found = suite.write({"pkg/__init__.py": RIGHT}).judge()
+    assert suite.before.outcome is FAILED
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+    assert "the control could not ask tests/test_it.py::test_double" in found.evidence["short"]
+    assert "tests/test_it.py::test_double" in found.evidence["fail_to_pass"]
+
+
+WITHOUT_TEXT = """\
+from pkg import double
+
+
+def make(n):
+    def check(self):
+        assert double(n) == 2 * n
+
+    return check
+
+
+class TestMade:
+    pass
+
+
+setattr(TestMade, "test_two", make(2))
+"""
+
+
+def test_a_fixed_test_that_has_no_text_is_named(tmp_path: Path):
+    files = {"tests/test_it.py": WITHOUT_TEXT + SAME, "pkg/__init__.py": WRONG}
+    found = Suite(tmp_path, files).write({"pkg/__init__.py": RIGHT}).judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+    assert found.evidence["short"] == [
+        "the control could not ask tests/test_it.py::TestMade::test_two"
+    ]
+    assert found.evidence["control"]["heard"] == 1
