@@ -200,6 +200,33 @@ def test_a_test_that_fails_already_gets_a_failure_that_is_recognised(body: str):
     assert ast.unparse(first.body[0]) == "raise AssertionError('our word')"
 
 
+def test_a_file_loads_without_what_it_imports():
+    source = """\
+from __future__ import annotations
+import os, nothing.there
+from nothing import (
+    one,
+    two as three,
+)
+from os import path
+
+def test_x():
+    assert one() == 4
+"""
+    changes = Changes.of(source.encode())
+    module = parsed(source.encode())
+    assert changes
+    assert module
+    changes.change(module, {"test_x"}, CHANCE, {"test_x"}, "our word")
+    changes.without_imports(module)
+    mutant = changes.mutant()
+    assert mutant
+    space: dict[str, object] = {}
+    exec(compile(mutant.data, "test_x.py", "exec"), space)  # noqa: S102 - that is the point
+    assert {"os", "nothing", "one", "three", "path"} <= space.keys()
+    assert outcome(source, mutant.data, "test_x") == "failed"
+
+
 def test_methods_have_the_names_of_their_classes():
     mutant = made("""\
         class TestA:

@@ -13,6 +13,7 @@ import pytest
 from tests.work.gates.python_tests.suites import Suite
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.python_tests import gate
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
@@ -201,8 +202,6 @@ for each in gc.get_objects():
 """,
 }
 BASES = {"wrong": WRONG, "missing": ""}
-# A failure may be hidden there, and it was not seen before the agent that it is not.
-UNKNOWN = {("wrapped by what may hide failures", "missing"), ("wrapped by a class", "missing")}
 
 
 @pytest.fixture(scope="session")
@@ -228,11 +227,7 @@ def test_a_package_that_patches_its_tests_is_not_green(
     tmp_path: Path, baselines: str, shape: str, base: str, patch: str
 ):
     found = judged(tmp_path, baselines, shape, base, f"{EVERY}{PATCHES[patch]}{WRONG}")
-    if (shape, base) in UNKNOWN and found.outcome is PASSED:
-        assert found.level is Level.A2
-        assert any("could not ask tests/test_it.py::" in why for why in found.evidence["short"])
-    else:
-        assert found.outcome is not PASSED, found.reason
+    assert found.outcome is not PASSED, found.reason
 
 
 @pytest.mark.criterion("E15")
@@ -280,6 +275,27 @@ def test_a_decorator_that_hides_failures_makes_no_honest_work_red(tmp_path: Path
     assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
     assert "the control could not ask tests/test_it.py::test_double" in found.evidence["short"]
     assert "tests/test_it.py::test_double" in found.evidence["fail_to_pass"]
+
+
+HANGS_WITH_MOCKS = """\
+import time
+from pkg import double
+
+while double(1) != 2:
+    time.sleep(0.1)
+"""
+
+
+def test_a_file_that_hangs_with_mocks_does_not_spoil_the_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gate, "_MOCKED_S", 2.0)
+    tests = SWALLOWING.replace("from pkg import double\n", HANGS_WITH_MOCKS)
+    suite = Suite(tmp_path, {"tests/test_it.py": tests + SAME, "pkg/__init__.py": ""})
+    found = suite.write({"pkg/__init__.py": RIGHT}).judge(gate={"timeout": "60s"})
+    assert suite.before.outcome is FAILED
+    assert "trouble" not in suite.before.evidence["control"]
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
 
 
 WITHOUT_TEXT = """\

@@ -55,6 +55,8 @@ class Control(NamedTuple):
     """Changed tests whose failure may be hidden, by a decorator or because another text runs."""
     word: str = ""
     """What tests that failed already say in the control of the base, if their failure is seen."""
+    loaded: frozenset[str] = frozenset()
+    """Files that could not be loaded on the base, and can in its control."""
 
 
 class Heard(NamedTuple):
@@ -104,12 +106,14 @@ def prepare(
     usable: Callable[[str], bool] = lambda _: True,
     red: Collection[str] = (),
     recognised: bool = False,
+    unloaded: Mapping[str, Collection[str]] = {},
 ) -> Control:
     """A copy of the tree with mutants in it; the same paths, where a jail can show them.
 
     `usable` says whether a file has the text of the base; tests that are written in others are not
     changed. `red` are tests that failed before the agent; on the base, where they still do, they
-    get a failure that can be `recognised`.
+    get a failure that can be `recognised`. `unloaded` are files of the base that could not be
+    loaded, with their tests.
     """
     from truegreen.work.gates.python_tests.rewriting import Rewriting  # noqa: PLC0415 - ast
 
@@ -122,9 +126,14 @@ def prepare(
     for file, names in by_file.items():
         path = os.path.normpath(os.path.join(place.root, file))
         rewriting.change(path, names, {name for name in names if name in red})
+    loaded = {
+        file
+        for file, names in unloaded.items()
+        if rewriting.load(os.path.normpath(os.path.join(place.root, file)), names)
+    }
     made = rewriting.write()
     asked = asked._replace(left_out=tuple(sorted(left_out)), canary=hatch() if canary else None)
-    return Control(apart, asked, made.changed, made.excused, made.unsure, word)
+    return Control(apart, asked, made.changed, made.excused, made.unsure, word, frozenset(loaded))
 
 
 def copied(scene: Scene) -> Scene:
@@ -197,6 +206,10 @@ def calibration(control: Control, said: Session, main: Sequence[Case]) -> dict[s
             deaf[case.id] = "deaf"
         elif function in control.unsure and (case.outcome == PASSED or control.word in now.message):
             heard[case.id] = "heard"
+    for now in said.cases:
+        failed = now.outcome in (FAILED, ERROR, FLAKY) and control.word in now.message
+        if file_of(now.id) in control.loaded and failed and function_of(now.id) in control.unsure:
+            heard[now.id] = "heard"
     told = {"deaf": deaf, "calibrated": heard}
     return {name: compact_ids(ids) for name, ids in told.items() if ids}
 

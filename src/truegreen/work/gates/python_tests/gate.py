@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -50,6 +50,8 @@ from truegreen.work.jail import choose
 from truegreen.work.workspace import Globs
 
 _ADDED_S = 120.0
+_MOCKED_S, _MOCKED_RATIO = 30.0, 2.0
+"""How long a control of the base may take where mocks stand in for what is missing."""
 
 
 def check(gate: Gate, scene: Scene) -> Answer:
@@ -113,7 +115,13 @@ class _Sitting:
         rooms = os.path.dirname(os.path.dirname(scene.root))
         return replace(scene, hidden=(*scene.hidden, rooms))
 
-    def _prepared(self, names: set[str], red: set[str], took: float) -> controls.Control:
+    def _prepared(
+        self,
+        names: set[str],
+        red: set[str],
+        took: float,
+        unloaded: Mapping[str, set[str]] = {},
+    ) -> controls.Control:
         pinned = self.pinned
         salt = pinned.salt or controls.new_salt()
         self.salt = salt
@@ -128,13 +136,14 @@ class _Sitting:
             usable=lambda path: self.on_base or not benches.differs(self.bench, path),
             red=red,
             recognised=self.on_base,
+            unloaded=unloaded,
         )
 
     def _started(self) -> tuple[controls.Control, controls.Beside]:
         pinned = self.pinned
         names, red = pinned.functions(), pinned.red()
         if pinned.unlisted:
-            inherited = self._inherited()
+            inherited = self._inherited(pinned.unlisted)
             names, red = names | inherited, red | inherited
         control = self._prepared(names, red, pinned.seconds)
         place = self.bench.place
@@ -142,7 +151,15 @@ class _Sitting:
             lambda tick: session.run(place, control.scene, control.asked, tick)
         )
 
-    def _inherited(self) -> set[str]:
+    def _unloaded(self, cases: Sequence[Case]) -> dict[str, set[str]]:
+        """Files of the base that could not be loaded, with their tests by their text."""
+        found: dict[str, set[str]] = {}
+        for file, each in self._listing(_broken(cases)).get("uncollected", {}).items():
+            found[file] = {f"{file}::{name}" for name in (*each["must"], *each["may"])}
+            found[file] |= self._inherited([file])
+        return found
+
+    def _inherited(self, files: Iterable[str]) -> set[str]:
         """Tests of files that could not be loaded that are written in other files or classes."""
         from truegreen.work.gates.python_tests.definitions import (  # noqa: PLC0415 - ast is heavy
             Definitions,
@@ -155,7 +172,7 @@ class _Sitting:
         )
         return {
             f"{file}::{name}"
-            for file in self.pinned.unlisted
+            for file in files
             for name in definitions.elsewhere(bench.in_tree(file))
         }
 
@@ -163,9 +180,21 @@ class _Sitting:
         cases = self._own(main)
         names = functions_in(case.id for case in cases)
         bad = functions_in(case.id for case in cases if case.outcome in BAD)
-        control = self._prepared(names, bad | self.pinned.red(), main.ended.seconds)
-        scene = self.bench.scene
-        return control, session.run(self.bench.place, control.scene, control.asked, scene.tick)
+        red = bad | self.pinned.red()
+        took = main.ended.seconds
+        unloaded = self._unloaded(cases) if self.on_base else {}
+        control = self._prepared(names, red, took, unloaded)
+        if control.loaded:
+            # Fixtures that wait for a mock may wait for ever
+            limit = min(_MOCKED_S + _MOCKED_RATIO * took, int(self.bench.gate.timeout) / 1e6)
+            said = self._run(control, control.asked._replace(time_s=limit))
+            if not said.fault:
+                return control, said
+            control = self._prepared(names, red, took)
+        return control, self._run(control, control.asked)
+
+    def _run(self, control: controls.Control, asked: Asked) -> Session:
+        return session.run(self.bench.place, control.scene, asked, self.bench.scene.tick)
 
     def _controlled(
         self, answer: Answer, main: Session, control: controls.Control, said: Session
@@ -292,8 +321,7 @@ class _Sitting:
         if self.pinned.ids is not None:
             kept = {key: value for key, value in answer.evidence.items() if key != "ids"}
             return replace(answer, evidence=kept)
-        broken = [case.id for case in cases if case.id.endswith(".py") and case.outcome == ERROR]
-        return replace(answer, evidence={**answer.evidence, **self._listing(broken)})
+        return replace(answer, evidence={**answer.evidence, **self._listing(_broken(cases))})
 
     def _listing(self, files: Sequence[str]) -> dict[str, Any]:
         from truegreen.work.gates.python_tests.known import known_tests  # noqa: PLC0415 - ast
@@ -365,6 +393,11 @@ class _Sitting:
             (bool(self.unasked), f"the control could not ask {named(self.unasked)}"),
         )
         return [why for holds, why in reasons if holds]
+
+
+def _broken(cases: Sequence[Case]) -> list[str]:
+    """The files that could not be loaded."""
+    return [case.id for case in cases if case.id.endswith(".py") and case.outcome == ERROR]
 
 
 def _without_transitions(evidence: Mapping[str, Any]) -> dict[str, Any]:

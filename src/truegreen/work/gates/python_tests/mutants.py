@@ -28,6 +28,7 @@ from truegreen.work.gates.python_tests.known import (
 
 _FOREIGN = "type('Foreign', (), {'__eq__': lambda *_: False, '__hash__': None})()"
 _FAILURE = "raise AssertionError('expectation changed')"
+_MOCK = "__import__('unittest.mock', fromlist=['MagicMock']).MagicMock()"
 # They equal whatever they are compared with, or much of it.
 _LENIENT = re.compile(r"\bANY\b|\b[Aa]ny(?:thing|_\w+|[A-Z]\w*)?\b|\bIs[A-Z]\w*|dirty")
 _EQUAL = frozenset({"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual"})
@@ -109,6 +110,21 @@ class Changes:
             if made:
                 self.tests[name] = made[0]
                 self._edits += made[1]
+
+    def without_imports(self, module: ast.Module) -> None:
+        """Let the file load though what it imports is missing: a mock stands in for it."""
+        for node in module.body:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                continue
+            names = [each.asname or each.name.partition(".")[0] for each in node.names]
+            start, end = self._source.span(node)
+            bound = "; ".join(f"{name} = {_MOCK}" for name in names if name != "*")
+            self._edits += [
+                _Edit(start, start, "try: "),
+                _Edit(end, end, f"\nexcept ImportError: {bound or 'pass'}"),
+            ]
 
     def mutant(self) -> Mutant | None:
         """The changed source; None where nothing was changed, or what came out is no Python."""
