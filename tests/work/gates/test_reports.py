@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from random import Random
 
 import msgspec
@@ -531,6 +533,83 @@ def test_a_report_without_files_lets_new_tests_stand_for_a_file_that_could_not_b
     pinned = {"c.test.mjs": "failed"}
     answer = judge_cases([case("works")], pinned, 0, unlisted={"c.test.mjs"})
     assert answer.outcome is PASSED
+
+
+# --- how each pinned test turned
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "transition"),
+    [
+        ("failed", "passed", "fail_to_pass"),
+        ("error", "passed", "fail_to_pass"),
+        ("passed", "passed", "pass_to_pass"),
+        ("passed", "failed", "pass_to_fail"),
+        ("passed", "error", "pass_to_fail"),
+        ("passed", "flaky", "pass_to_fail"),
+        ("passed", "skipped", "pass_to_fail"),
+        ("passed", None, "pass_to_fail"),
+        ("failed", "failed", "fail_to_fail"),
+        ("failed", "skipped", "fail_to_fail"),
+        ("failed", None, "fail_to_fail"),
+        ("flaky", "failed", "fail_to_fail"),
+        ("flaky", "passed", None),
+        ("skipped", "passed", None),
+        ("xfailed", "passed", None),
+        ("skipped", None, None),
+        (None, "passed", None),
+    ],
+)
+def test_transitions_are_counted_per_pinned_test(
+    before: str | None, now: str | None, transition: str | None
+) -> None:
+    pinned = {"always": "passed"} | ({"t": before} if before else {})
+    found = [case("always"), *([case("t", now)] if now else [])]
+    told = judge_cases(found, pinned, 0).evidence
+    expected = Counter(["pass_to_pass", *([transition] if transition else [])])
+    assert told["transitions"] == dict(expected)
+    assert told.get("fail_to_pass", []) == (["t"] if transition == "fail_to_pass" else [])
+
+
+def test_transitions_need_a_list_from_before_the_agent() -> None:
+    assert "transitions" not in judge_cases([case("a")], None, 0).evidence
+
+
+@pytest.mark.parametrize(
+    ("pinned", "transition"),
+    [
+        ({"tests/test_n.py": "error"}, {"fail_to_pass": 1}),
+        ({}, {"fail_to_pass": 1}),
+        ({"tests/test_n.py": "skipped"}, None),
+    ],
+    ids=["could not be loaded", "behind a conftest that could not be loaded", "skipped"],
+)
+def test_tests_of_a_file_that_could_not_be_loaded_count_as_failed_before(
+    pinned: dict[str, str], transition: dict[str, int] | None
+) -> None:
+    new = case("tests/test_n.py::test_n")
+    answer = judge_cases([new], pinned, 0, unlisted={"tests/test_n.py"})
+    assert answer.evidence.get("transitions") == transition
+
+
+def test_transitions_are_counted_where_only_hashes_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "PLAIN_BYTES", 1)
+    monkeypatch.setattr(rules, "PACKED_BYTES", 400)
+    names = (hashlib.sha256(bytes([n])).hexdigest() for n in range(40))
+    before = {f"tests/test_x.py::test_{name}": "failed" for name in names}
+    kept = compact_ids(before)
+    assert "hashed" in kept
+    answer = judge_cases([case(name) for name in before], expanded_ids(kept), 0)
+    assert answer.evidence["transitions"] == {"fail_to_pass": 40}
+
+
+def test_the_list_of_fixed_tests_is_bounded() -> None:
+    pinned = {f"t{n}": "failed" for n in range(80)}
+    told = judge_cases([case(name) for name in pinned], pinned, 0).evidence
+    assert told["transitions"] == {"fail_to_pass": 80}
+    assert len(told["fail_to_pass"]) == 50
 
 
 _IDS = st.dictionaries(st.text("abc:/", min_size=1, max_size=4), st.sampled_from(rules._OUTCOMES))

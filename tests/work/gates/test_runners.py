@@ -83,6 +83,7 @@ def test_a_report_that_agrees_is_green_at_a2_and_says_what_is_short(tree: Tree) 
     assert (found.outcome, found.level) == (PASSED, Level.A2), found
     assert found.counts == {"passed": 2, "failed": 0, "skipped": 0}
     assert found.evidence["added"] == {"passed": 1}
+    assert found.evidence["transitions"] == {"pass_to_pass": 2}
     assert "no control run" in found.evidence["short"][0]
 
 
@@ -336,6 +337,7 @@ def test_node_turns_from_red_to_green_and_its_tests_are_pinned(tmp_path: Path, g
     found = after(tree, gate)
     assert (found.outcome, found.before) == (PASSED, FAILED), found
     assert found.counts["passed"] == 2
+    assert found.evidence["transitions"] == {"fail_to_pass": 1, "pass_to_pass": 1}
     assert found.evidence["added"] == {"passed": 1}
 
 

@@ -38,6 +38,11 @@ _KEY_BYTES = 6
 _KEY = "sha256:"
 _SHOWN = 20
 _NAMED = 3
+_LISTED = 50
+
+FAIL_TO_PASS, PASS_TO_PASS = "fail_to_pass", "pass_to_pass"
+PASS_TO_FAIL, FAIL_TO_FAIL = "pass_to_fail", "fail_to_fail"
+_TRANSITIONS = (FAIL_TO_PASS, PASS_TO_PASS, PASS_TO_FAIL, FAIL_TO_FAIL)
 
 
 class Case(NamedTuple):
@@ -109,7 +114,48 @@ def judge_cases(
     fault = _fault(counts, mine, gone, {name: there[name] for name in lost}, added, exit_code)
     said = _sentence(counts)
     answer = failed(fault) if fault else passed(_with_added(said, added))
-    return replace(answer, counts=counts, evidence=_evidence(mine, added, gone, lost))
+    evidence = _evidence(mine, added, gone, lost)
+    if pinned is not None:
+        turned = transitions(cases, pinned, unlisted)
+        turned.update((name, _turned(pinned[name], "")) for name in gone)
+        evidence |= _told_transitions(turned)
+    return replace(answer, counts=counts, evidence=evidence)
+
+
+def transitions(
+    cases: Iterable[Case], pinned: Mapping[str, str], unlisted: Collection[str] = ()
+) -> dict[str, str]:
+    """How each pinned test turned; a test that did not run before the agent is not listed.
+
+    A test of a file that could not be loaded before the agent counts as failed there.
+    """
+    keyed = any(name.startswith(_KEY) for name in pinned)
+    found = {}
+    for case in cases:
+        before = pinned.get(_key(case.id) if keyed else case.id)
+        if before is None and _listed_now(case, unlisted):
+            file = _file_of(case)
+            before = pinned.get(_key(file) if keyed else file, ERROR)
+        if turned := _turned(before or "", case.outcome):
+            found[case.id] = turned
+    return found
+
+
+def _turned(before: str, now: str) -> str:
+    """A flaky test has both failed and passed before: passing now shows nothing."""
+    if before == PASSED:
+        return PASS_TO_PASS if now == PASSED else PASS_TO_FAIL
+    if before in (FAILED, ERROR):
+        return FAIL_TO_PASS if now == PASSED else FAIL_TO_FAIL
+    return FAIL_TO_FAIL if before == FLAKY and now != PASSED else ""
+
+
+def _told_transitions(turned: Mapping[str, str]) -> dict[str, Any]:
+    found = Counter(turned.values())
+    counts = {name: found[name] for name in _TRANSITIONS if found[name]}
+    fixed = [name for name, how in turned.items() if how == FAIL_TO_PASS]
+    told = {"transitions": counts, FAIL_TO_PASS: [one_line(name) for name in fixed[:_LISTED]]}
+    return {name: value for name, value in told.items() if value}
 
 
 def _listed_now(case: Case, unlisted: Collection[str]) -> bool:
@@ -274,6 +320,11 @@ def _hash(name: str) -> bytes:
 
 def _key(name: str) -> str:
     return _KEY + _hash(name).hex()
+
+
+def holds(kept: Collection[str], name: str) -> bool:
+    """Whether kept ids, by their names or only by their hashes, have this one."""
+    return name in kept or (bool(kept) and _key(name) in kept)
 
 
 def _keys(text: str) -> list[str]:

@@ -419,7 +419,9 @@ def test_steps_that_nobody_could_try_before_are_left_alone(tmp_path: Path):
     files = {name: text for name, text in INCREMENTAL.items() if name != "core.py"}
     suite = Suite(tmp_path, files)
     found = suite.write({"core.py": FIXED}).judge(protect=("test_core.py",))
-    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+    (short,) = found.evidence["short"]
+    assert short.startswith("the control could not ask test_core.py::TestSteps::test_")
 
 
 PICKY = {

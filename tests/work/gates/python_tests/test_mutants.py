@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truegreen.work.gates.python_tests.mutants import Mutant, _other, mutate
+from truegreen.work.gates.python_tests.known import parsed
+from truegreen.work.gates.python_tests.mutants import Changes, Mutant, _other, mutate
 
 CHANCE = random.Random(4)  # noqa: S311 - the same changes each time
 
@@ -126,10 +127,10 @@ def test_lines_stay_where_they_are():
 @pytest.mark.parametrize(
     "source",
     [
-        "@unknown\ndef test_x():\n    assert f(2) == 4\n",
         "@pytest.mark.xfail\ndef test_x():\n    assert f(2) == 4\n",
         "@pytest.fixture\ndef test_x():\n    return f(2)\n",
-        "@strange\nclass TestX:\n    def test_x(self):\n        assert f(2) == 4\n",
+        "@unittest.expectedFailure\ndef test_x():\n    assert f(2) == 4\n",
+        "@mark.xfail\nclass TestX:\n    def test_x(self):\n        assert f(2) == 4\n",
         "def helper():\n    assert f(2) == 4\n",
         "def test_x(:\n",
         "x = 1\n",
@@ -149,10 +150,81 @@ def test_what_may_hear_nothing_is_left_alone(source: str):
         "mock.patch('os.getcwd')",
         "patch.object(os, 'getcwd')",
         "staticmethod",
+        "unknown",
+        "pytest.mark.usefixtures('fixture')",
+        "pytest.mark.parametrize('n', [pytest.param(1, marks=pytest.mark.xfail)])",
     ],
 )
-def test_known_decorators_hide_nothing(decorator: str):
+def test_tests_are_changed_behind_decorators(decorator: str):
     assert made(f"@{decorator}\ndef test_x():\n    assert f(2) == 4\n")
+
+
+def test_tests_in_branches_are_changed():
+    mutant = made("""\
+        if ready:
+            def test_x():
+                assert f(2) == 4
+        else:
+            def test_x():
+                assert f(3) == 6
+
+        try:
+            pass
+        finally:
+            class TestY:
+                def test_y(self):
+                    assert f(2) == 4
+        """)
+    assert mutant
+    assert mutant.tests == {"test_x": "literal", "TestY::test_y": "literal"}
+    assert b"== 4" not in mutant.data
+    assert b"== 6" not in mutant.data
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["assert f(2) == 4", "'''doc'''\nf(2)", "with f(2):\n    pass", "@g\ndef inner(): pass"],
+)
+def test_a_test_that_fails_already_gets_a_failure_that_is_recognised(body: str):
+    source = "async def test_x():\n" + textwrap.indent(body, "    ") + "\n"
+    changes = Changes.of(source.encode())
+    module = parsed(source.encode())
+    assert changes
+    assert module
+    changes.change(module, {"test_x"}, CHANCE, {"test_x"}, "our word")
+    mutant = changes.mutant()
+    assert mutant
+    assert mutant.tests == {"test_x": "failure"}
+    first = ast.parse(mutant.data).body[0]
+    assert isinstance(first, ast.AsyncFunctionDef)
+    assert ast.unparse(first.body[0]) == "raise AssertionError('our word')"
+
+
+def test_a_file_loads_without_what_it_imports():
+    source = """\
+from __future__ import annotations
+import os, nothing.there
+from nothing import (
+    one,
+    two as three,
+)
+from os import path
+
+def test_x():
+    assert one() == 4
+"""
+    changes = Changes.of(source.encode())
+    module = parsed(source.encode())
+    assert changes
+    assert module
+    changes.change(module, {"test_x"}, CHANCE, {"test_x"}, "our word")
+    changes.without_imports(module)
+    mutant = changes.mutant()
+    assert mutant
+    space: dict[str, object] = {}
+    exec(compile(mutant.data, "test_x.py", "exec"), space)  # noqa: S102 - that is the point
+    assert {"os", "nothing", "one", "three", "path"} <= space.keys()
+    assert outcome(source, mutant.data, "test_x") == "failed"
 
 
 def test_methods_have_the_names_of_their_classes():

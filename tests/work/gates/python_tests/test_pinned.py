@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
+from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
-from truegreen.work.gates.cases import compact_ids
-from truegreen.work.gates.python_tests.gate import pinned_of
+from truegreen.work.gates.cases import Case, compact_ids
+from truegreen.work.gates.python_tests import gate
 from truegreen.work.gates.python_tests.known import known_tests
+from truegreen.work.gates.python_tests.pins import changing, numbered, pinned_of
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -103,6 +105,49 @@ def test_tests_added_to_a_file_of_the_base_do_not_count(tmp_path: Path):
     found = suite.write({"core.py": FIXED, "tests/test_core.py": tests}).judge(protect=())
     assert (found.outcome, found.counts["passed"]) == (PASSED, 3)
     assert found.evidence["added"] == {"failed": 1}
+
+
+APPENDED = f"""{TESTS}
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_more(n):
+    assert double(n) == 2 * n
+
+
+class TestMore:
+    def test_wrong(self):
+        assert double(4) == 9
+"""
+
+
+def test_tests_that_an_agent_appends_to_a_restored_file_are_told_apart(tmp_path: Path):
+    suite = Suite(tmp_path)
+    left = {"core.py": FIXED, "tests/test_core.py": f"import pytest\n{APPENDED}"}
+    found = suite.write(left).judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.evidence
+    assert "doubt" not in found.evidence
+    assert found.counts == {"passed": 3, "failed": 0, "skipped": 0}
+    assert found.evidence["added"] == {"passed": 2, "failed": 1}
+    assert "agent's own tests: 2 passed, 1 failed" in found.reason
+    assert found.evidence["transitions"] == {"fail_to_pass": 2, "pass_to_pass": 1}
+
+
+def test_a_restored_file_without_new_tests_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    suite = Suite(tmp_path)
+    suite.write({"core.py": FIXED, "tests/test_core.py": TESTS.replace("== 4", "== 4  # two")})
+    monkeypatch.setattr(gate, "_run_added", None)
+    found = suite.judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.evidence
+    assert "added" not in found.evidence
+
+
+def test_appended_tests_do_not_make_failing_ones_green(tmp_path: Path):
+    suite = Suite(tmp_path)
+    found = suite.write({"tests/test_core.py": f"import pytest\n{APPENDED}"}).judge()
+    assert found.outcome is FAILED
+    assert found.evidence["transitions"] == {"pass_to_pass": 1, "fail_to_fail": 2}
 
 
 @pytest.mark.parametrize(
@@ -273,3 +318,105 @@ def test_ten_thousand_ids_fit_into_a_finding():
     assert pinned.ids == ids
     assert pinned.plain
     assert len(pinned.functions()) == 97
+
+
+# --- ids that are made anew in each session
+
+CHANGING = """\
+import time
+import uuid
+
+import pytest
+from core import double
+
+
+@pytest.mark.parametrize("x", [str(time.time()), "b", uuid.uuid4().hex])
+def test_changing(x):
+    assert double(x) == x + x
+
+
+@pytest.mark.parametrize("x", [object(), object()], ids=repr)
+def test_addresses(x):
+    assert double(1) == 2
+
+
+def test_same():
+    assert double(0) == 0
+"""
+CHANGING_FILES = {"core.py": CORE, "tests/test_core.py": CHANGING}
+DROPS_ONE = DROPS.replace(
+    "items[:] = {item.originalname: item for item in items}.values()",
+    "items[:] = [each for each in items if '[b]' not in each.nodeid]",
+)
+
+
+SKIPS_ONE = "import pytest\ndef double(n):\n    return pytest.skip() if n == 'b' else n * 2\n"
+EQUALS_EVERYTHING = """\
+class Yes(str):
+    __eq__ = lambda *_: True
+    __hash__ = None
+
+
+def double(n):
+    return Yes(n) if isinstance(n, str) else n * 2
+"""
+
+
+@pytest.mark.parametrize("level", [Level.A3, Level.A2])
+def test_ids_that_differ_in_each_session_are_pinned_by_their_number(tmp_path: Path, level: Level):
+    suite = Suite(tmp_path, CHANGING_FILES)
+    isolation = Isolation.AUTO if level is Level.A3 else Isolation.REAPER
+    found = suite.write({"core.py": FIXED}).judge(isolation=isolation)
+    assert suite.before.evidence["by_count"] == [
+        "tests/test_core.py::test_addresses",
+        "tests/test_core.py::test_changing",
+    ]
+    assert (found.outcome, found.level) == (PASSED, level), found.reason
+    assert found.counts["passed"] == 6
+    assert found.evidence["transitions"] == {"fail_to_pass": 5, "pass_to_pass": 1}
+    assert "tests/test_core.py::test_changing[#1]" in found.evidence["fail_to_pass"]
+
+
+def test_ids_that_differ_where_nothing_was_known_are_compared_by_their_number(tmp_path: Path):
+    suite = Suite(tmp_path, {"tests/test_core.py": CHANGING})
+    found = suite.write({"core.py": FIXED}).judge()
+    assert suite.before.outcome is FAILED
+    assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
+    assert found.evidence["transitions"] == {"fail_to_pass": 6}
+
+
+@pytest.mark.criterion("E08")
+@pytest.mark.parametrize(
+    ("core", "word"),
+    [
+        (DROPS_ONE, "did not run now: tests/test_core.py::test_changing[#3]"),
+        (SKIPS_ONE, "put aside: tests/test_core.py::test_changing[#1] (skipped)"),
+        ("def double(n):\n    return n if n == 'b' else n * 2\n", "1 failed of 6"),
+        (EQUALS_EVERYTHING, "expectation was changed"),
+    ],
+    ids=["dropped", "skipped", "failed", "equals everything"],
+)
+def test_a_case_with_another_id_in_each_session_is_missed(tmp_path: Path, core: str, word: str):
+    found = Suite(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
+    assert found.outcome is FAILED
+    assert word in found.reason
+
+
+def test_numbers_come_from_the_session_with_fewer_cases():
+    first = {"t.py::test_a[1]", "t.py::test_a[2]", "t.py::test_b[1]", "t.py::test_c"}
+    second = {"t.py::test_a[3]", "t.py::test_b[1]", "t.py::test_d"}
+    assert changing(first, second) == {"t.py::test_a": 1}
+
+
+def test_numbered_cases_are_in_an_order_of_their_outcomes():
+    outcomes = ["passed", "failed", "skipped", "passed"]
+    cases = [Case(f"t.py::test_a[{n}]", outcome) for n, outcome in enumerate(outcomes)]
+    other = Case("t.py::test_b[x]", "passed")
+    found = numbered([*cases, other], {"t.py::test_a"})
+    assert [(case.id, case.outcome) for case in found] == [
+        ("t.py::test_b[x]", "passed"),
+        ("t.py::test_a[#1]", "skipped"),
+        ("t.py::test_a[#2]", "failed"),
+        ("t.py::test_a[#3]", "passed"),
+        ("t.py::test_a[#4]", "passed"),
+    ]

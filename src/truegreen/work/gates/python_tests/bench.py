@@ -126,6 +126,13 @@ def _blob(scene: Scene, path: str) -> bytes:
     return said.stdout
 
 
+def left_by_agent(bench: Bench, path: str) -> bytes | None:
+    """A file as the agent left it; the copy may have it as it was before."""
+    scene = bench.scene
+    said = scene.workspace.mirror.run_git(["cat-file", "blob", f"{scene.left.id}:{path}"])
+    return said.stdout if said.code == 0 else None
+
+
 def drop_byte_code(root: str) -> None:
     """Byte code could claim to be that of any source."""
     for folder, folders, _ in os.walk(root):
@@ -192,12 +199,12 @@ def doubt_of(bench: Bench, counted: Iterable[str]) -> str:
     for change in scene.changes:
         folders = os.path.dirname(change.path).split("/")
         of_tests = change.path in tests or bool(_TEST_FOLDERS & set(folders))
-        if of_tests and change.how != "added" and _differs(bench, change.path):
+        if of_tests and change.how != "added" and differs(bench, change.path):
             return f"the agent {change.how} {change.path}, which nothing protects"
     return scene.doubt
 
 
-def _differs(bench: Bench, path: str) -> bool:
+def differs(bench: Bench, path: str) -> bool:
     """Whether the copy has another file than the base; what is protected was restored."""
     if path.endswith((".pyc", ".pyo")):
         return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,8 +17,17 @@ from msgspec.structs import replace
 
 from truegreen.contract import Isolation
 from truegreen.tuples import NamedTuple
-from truegreen.work.documents import Document, Trouble, read_regular
-from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case
+from truegreen.work.gates.cases import (
+    ERROR,
+    FAILED,
+    FLAKY,
+    PASSED,
+    SKIPPED,
+    XFAILED,
+    Case,
+    compact_ids,
+    holds,
+)
 from truegreen.work.gates.output import one_line
 from truegreen.work.gates.python_tests.canary import hatch
 from truegreen.work.gates.python_tests.session import Asked, Place, Session
@@ -31,7 +39,6 @@ LONG_S = 20.0
 """A suite that takes longer is asked in part."""
 _SHARE = 0.25
 _FEWEST = 20
-_SOURCE_BYTES = 4 * 1024 * 1024
 _SHOWN = 20
 _TESTS_FAILED = 1
 
@@ -44,6 +51,12 @@ class Control(NamedTuple):
     changed: dict[str, str]
     excused: frozenset[str]
     """Tests that their suite itself may skip or excuse when another one failed."""
+    unsure: frozenset[str] = frozenset()
+    """Changed tests whose failure may be hidden, by a decorator or because another text runs."""
+    word: str = ""
+    """What tests that failed already say in the control of the base, if their failure is seen."""
+    loaded: frozenset[str] = frozenset()
+    """Files that could not be loaded on the base, and can in its control."""
 
 
 class Heard(NamedTuple):
@@ -53,7 +66,8 @@ class Heard(NamedTuple):
     """Passed although the expectation was changed."""
     silent: tuple[str, ...] = ()
     """Did not run in the control."""
-    heard: int = 0
+    failed: frozenset[str] = frozenset()
+    """Failed, as they must."""
     trouble: str = ""
 
 
@@ -89,21 +103,37 @@ def prepare(
     *,
     left_out: Iterable[str],
     canary: bool,
+    usable: Callable[[str], bool] = lambda _: True,
+    red: Collection[str] = (),
+    recognised: bool = False,
+    unloaded: Mapping[str, Collection[str]] = {},
 ) -> Control:
-    """A copy of the tree with mutants in it; the same paths, where a jail can show them."""
+    """A copy of the tree with mutants in it; the same paths, where a jail can show them.
+
+    `usable` says whether a file has the text of the base; tests that are written in others are not
+    changed. `red` are tests that failed before the agent; on the base, where they still do, they
+    get a failure that can be `recognised`. `unloaded` are files of the base that could not be
+    loaded, with their tests.
+    """
+    from truegreen.work.gates.python_tests.rewriting import Rewriting  # noqa: PLC0415 - ast
+
     apart = copied(scene)
+    word = f"expectation changed {secrets.token_hex(8)}" if recognised else ""
+    rewriting = Rewriting(apart.root, (place.root, scene.folder), usable, word)
     by_file: dict[str, set[str]] = {}
     for name in functions:
-        file, _, rest = name.partition("::")
-        by_file.setdefault(file, set()).add(rest)
-    changed: dict[str, str] = {}
-    excused = set[str]()
+        by_file.setdefault(file_of(name), set()).add(name)
     for file, names in by_file.items():
-        kinds, lenient = _mutated(apart.root, os.path.join(place.root, file), names)
-        changed.update({f"{file}::{name}": kind for name, kind in kinds.items()})
-        excused |= {f"{file}::{name}" for name in kinds} if lenient else set()
+        path = os.path.normpath(os.path.join(place.root, file))
+        rewriting.change(path, names, {name for name in names if name in red})
+    loaded = {
+        file
+        for file, names in unloaded.items()
+        if rewriting.load(os.path.normpath(os.path.join(place.root, file)), names)
+    }
+    made = rewriting.write()
     asked = asked._replace(left_out=tuple(sorted(left_out)), canary=hatch() if canary else None)
-    return Control(apart, asked, changed, frozenset(excused))
+    return Control(apart, asked, made.changed, made.excused, made.unsure, word, frozenset(loaded))
 
 
 def copied(scene: Scene) -> Scene:
@@ -129,33 +159,17 @@ def beside(scene: Scene) -> Scene:
     return replace(scene, root=root, seat=seat, scratch=scratch, log="")
 
 
-def _mutated(root: str, path: str, names: set[str]) -> tuple[dict[str, str], bool]:
-    from truegreen.work.gates.python_tests.mutants import mutate  # noqa: PLC0415 - ast is heavy
-
-    place = os.path.normpath(os.path.join(root, path))
-    found = read_regular(place, within=root, limit=_SOURCE_BYTES)
-    if isinstance(found, Trouble) and found.ours and os.path.getsize(place) <= _SOURCE_BYTES:
-        raise OSError(f"{path} can't be read: {found.reason}")
-    if not isinstance(found, Document) or not path.endswith(".py"):
-        return {}, False
-    mutant = mutate(found.data, names, random.SystemRandom(), names)
-    if mutant is None:
-        return {}, False
-    os.chmod(place, 0o600)
-    with open(place, "wb") as file:
-        file.write(mutant.data)
-    return mutant.tests, _lenient(found.data)
-
-
-def _lenient(data: bytes) -> bool:
-    """Whether a test may be skipped because another one failed."""
-    return any(word in data for word in (b"xfail", b"dependency", b"incremental"))
-
-
 def listen(
-    control: Control, said: Session, main: Sequence[Case], left_out: Collection[str] = ()
+    control: Control,
+    said: Session,
+    main: Sequence[Case],
+    left_out: Collection[str] = (),
+    calibrated: Collection[str] = (),
 ) -> Heard:
-    """Compare: a changed test that passed in the main session must have failed here."""
+    """Compare: a changed test that passed in the main session must have failed here.
+
+    One whose failure may be hidden counts as caught only if it was seen to fail before the agent.
+    """
     canary = control.asked.canary
     trouble = said.fault or (canary.trouble(said.cases) if canary else "")
     outcomes = {case.id: case.outcome for case in said.cases}
@@ -164,16 +178,40 @@ def listen(
         for case in main
         if case.outcome == PASSED
         and function_of(case.id) in control.changed
-        and case.id not in left_out
+        and not holds(left_out, case.id)
     ]
-    caught = tuple(name for name in asked if outcomes.get(name) == PASSED)
     failed = [name for name in asked if outcomes.get(name) in (FAILED, ERROR, FLAKY)]
-    aside = {name for name in asked if outcomes.get(name) in (SKIPPED, XFAILED)}
+    sure = [
+        name for name in asked if function_of(name) not in control.unsure or holds(calibrated, name)
+    ]
+    caught = tuple(name for name in sure if outcomes.get(name) == PASSED)
+    aside = {name for name in sure if outcomes.get(name) in (SKIPPED, XFAILED)}
     aside = {name for name in aside if function_of(name) in control.excused}
-    silent = tuple(name for name in asked if name not in {*caught, *failed, *aside})
+    silent = tuple(name for name in sure if name not in {*caught, *failed, *aside})
     if failed and not trouble and said.code != _TESTS_FAILED:
         trouble = f"it ended with exit {said.code}, and tests failed"
-    return Heard(caught, () if said.fault else silent, len(failed), one_line(trouble))
+    return Heard(caught, () if said.fault else silent, frozenset(failed), one_line(trouble))
+
+
+def calibration(control: Control, said: Session, main: Sequence[Case]) -> dict[str, Any]:
+    """What the control of the base shows: which tests answer a change, and which do not."""
+    there = {case.id: case for case in said.cases}
+    deaf, heard = dict[str, str](), dict[str, str]()
+    for case in main:
+        function = function_of(case.id)
+        if function not in control.changed:
+            continue
+        now = there.get(case.id)
+        if now is None or now.outcome in (PASSED, SKIPPED, XFAILED):
+            deaf[case.id] = "deaf"
+        elif function in control.unsure and (case.outcome == PASSED or control.word in now.message):
+            heard[case.id] = "heard"
+    for now in said.cases:
+        failed = now.outcome in (FAILED, ERROR, FLAKY) and control.word in now.message
+        if file_of(now.id) in control.loaded and failed and function_of(now.id) in control.unsure:
+            heard[now.id] = "heard"
+    told = {"deaf": deaf, "calibrated": heard}
+    return {name: compact_ids(ids) for name, ids in told.items() if ids}
 
 
 def evidence_of(control: Control, heard: Heard) -> dict[str, Any]:
@@ -188,7 +226,7 @@ def evidence_of(control: Control, heard: Heard) -> dict[str, Any]:
     }
     return {
         "changed": kinds,
-        "heard": heard.heard,
+        "heard": len(heard.failed),
         **{name: value for name, value in told.items() if value},
     }
 
@@ -230,8 +268,3 @@ class Beside:
         if isinstance(self._result, Session):
             return self._result
         raise self._result or RuntimeError("the control ended without a result")
-
-
-def functions_in(ids: Iterable[str]) -> set[str]:
-    """The tests behind ids; a file that could not be loaded is none."""
-    return {function_of(name) for name in ids if "::" in name and file_of(name).endswith(".py")}

@@ -9,93 +9,49 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.model import FindingOutcome, Level
-from truegreen.tuples import NamedTuple
-from truegreen.work.gates.cases import ERROR, FAILED, FLAKY, PASSED, SKIPPED, XFAILED, Case, named
+from truegreen.work.gates.cases import (
+    ERROR,
+    FAIL_TO_PASS,
+    FAILED,
+    PASSED,
+    SKIPPED,
+    XFAILED,
+    Case,
+    holds,
+    named,
+    transitions,
+)
 from truegreen.work.gates.output import one_line, text_of
 from truegreen.work.gates.python_tests import bench as benches
 from truegreen.work.gates.python_tests import control as controls
 from truegreen.work.gates.python_tests import session
 from truegreen.work.gates.python_tests.bench import Bench, bench_of, doubt_of
 from truegreen.work.gates.python_tests.canary import hatch
+from truegreen.work.gates.python_tests.pins import BAD, Pinned, changing, numbered, pinned_of
 from truegreen.work.gates.python_tests.session import Asked, Session
-from truegreen.work.gates.python_tests.words import file_of, function_of, paths, selects
-from truegreen.work.gates.reports import compact_ids, expanded_ids, judge_cases
+from truegreen.work.gates.python_tests.words import (
+    file_of,
+    function_of,
+    functions_in,
+    paths,
+    selects,
+)
+from truegreen.work.gates.reports import compact_ids, judge_cases
 from truegreen.work.gates.run import Located, with_evidence
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error
 from truegreen.work.jail import choose
 from truegreen.work.workspace import Globs
 
-_BAD = frozenset({FAILED, ERROR, FLAKY})
-_UNHEARD = frozenset({SKIPPED, XFAILED, ""})
-_PASSIVE = _UNHEARD | {PASSED}
-"""What a test did whose expectation was changed; the opposite of what is wrong may pass."""
 _ADDED_S = 120.0
-_HASHED = "sha256:"
-
-
-class Pinned(NamedTuple):
-    """What the gate found before the agent. `ids` is None where nobody knows."""
-
-    ids: dict[str, str] | None = None
-    unlisted: frozenset[str] = frozenset()
-    known: Mapping[str, tuple[bool, int]] = {}
-    """Tests of files that could not be loaded: whether they may be skipped, and their cases."""
-    deaf: frozenset[str] = frozenset()
-    salt: str = ""
-    canary: bool = True
-    trouble: str = ""
-    seconds: float = 0.0
-
-    @property
-    def plain(self) -> bool:
-        """Whether the tests are known by name, and not only by their hashes."""
-        return self.ids is not None and not any(name.startswith(_HASHED) for name in self.ids)
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there were no tests at all."""
-        return self.ids is not None and not (self.ids or self.known or self.unlisted)
-
-    def functions(self) -> set[str]:
-        """The tests that count."""
-        return controls.functions_in(self.ids or ()) | set(self.known)
-
-    def red(self) -> set[str]:
-        """Those that did not pass before the agent."""
-        bad = (name for name, outcome in (self.ids or {}).items() if outcome in _BAD)
-        return controls.functions_in(bad) | set(self.known)
-
-
-def pinned_of(evidence: Mapping[str, Any]) -> Pinned:
-    """What a baseline's evidence pins."""
-    ids = expanded_ids(evidence.get("ids"))
-    if ids is None:
-        return Pinned()
-    listed = evidence.get("uncollected", {})
-    known = {
-        f"{file}::{name}": (excused, each.get("cases", {}).get(name, 1))
-        for file, each in listed.items()
-        for excused, key in ((False, "must"), (True, "may"))
-        for name in each[key]
-    }
-    told = evidence.get("control", {})
-    return Pinned(
-        ids=ids,
-        unlisted=frozenset(listed) | {name for name in ids if name.endswith(".py")},
-        known=known,
-        deaf=frozenset(expanded_ids(told.get("deaf")) or ()),
-        salt=told.get("salt", ""),
-        canary=told.get("canary", True),
-        trouble=told.get("trouble", ""),
-        seconds=evidence.get("seconds", 0.0),
-    )
+_MOCKED_S, _MOCKED_RATIO = 30.0, 2.0
+"""How long a control of the base may take where mocks stand in for what is missing."""
 
 
 def check(gate: Gate, scene: Scene) -> Answer:
@@ -118,9 +74,13 @@ class _Sitting:
         self.bench, self.pinned = bench, pinned
         scene = bench.scene
         self.jailed = choose(scene.isolation) is Isolation.JAIL
+        self.unasked: list[str] = []
         self.on_base = pinned.ids is None and scene.left.digest == scene.base.digest
         self.canary = hatch() if pinned.canary else None
-        self.asked = Asked(args=bench.gate.args, ignored=bench.added, canary=self.canary)
+        self.by_count = pinned.by_count
+        self.asked = Asked(
+            args=bench.gate.args, ignored=bench.added, canary=self.canary, listed=self.on_base
+        )
 
     def run(self) -> Answer:
         """The session, and beside it or after it the control."""
@@ -155,7 +115,13 @@ class _Sitting:
         rooms = os.path.dirname(os.path.dirname(scene.root))
         return replace(scene, hidden=(*scene.hidden, rooms))
 
-    def _prepared(self, names: set[str], red: set[str], took: float) -> controls.Control:
+    def _prepared(
+        self,
+        names: set[str],
+        red: set[str],
+        took: float,
+        unloaded: Mapping[str, set[str]] = {},
+    ) -> controls.Control:
         pinned = self.pinned
         salt = pinned.salt or controls.new_salt()
         self.salt = salt
@@ -167,35 +133,85 @@ class _Sitting:
             functions,
             left_out=names - set(functions),
             canary=pinned.canary,
+            usable=lambda path: self.on_base or not benches.differs(self.bench, path),
+            red=red,
+            recognised=self.on_base,
+            unloaded=unloaded,
         )
 
     def _started(self) -> tuple[controls.Control, controls.Beside]:
         pinned = self.pinned
-        control = self._prepared(pinned.functions(), pinned.red(), pinned.seconds)
+        names, red = pinned.functions(), pinned.red()
+        if pinned.unlisted:
+            inherited = self._inherited(pinned.unlisted)
+            names, red = names | inherited, red | inherited
+        control = self._prepared(names, red, pinned.seconds)
         place = self.bench.place
         return control, controls.Beside(
             lambda tick: session.run(place, control.scene, control.asked, tick)
         )
 
+    def _unloaded(self, cases: Sequence[Case]) -> dict[str, set[str]]:
+        """Files of the base that could not be loaded, with their tests by their text."""
+        found: dict[str, set[str]] = {}
+        for file, each in self._listing(_broken(cases)).get("uncollected", {}).items():
+            found[file] = {f"{file}::{name}" for name in (*each["must"], *each["may"])}
+            found[file] |= self._inherited([file])
+        return found
+
+    def _inherited(self, files: Iterable[str]) -> set[str]:
+        """Tests of files that could not be loaded that are written in other files or classes."""
+        from truegreen.work.gates.python_tests.definitions import (  # noqa: PLC0415 - ast is heavy
+            Definitions,
+        )
+
+        bench = self.bench
+        roots = (bench.settings.root, bench.scene.folder)
+        definitions = Definitions(
+            bench.on_disk, roots, lambda path: not benches.differs(bench, path)
+        )
+        return {
+            f"{file}::{name}"
+            for file in files
+            for name in definitions.elsewhere(bench.in_tree(file))
+        }
+
     def _after(self, main: Session) -> tuple[controls.Control, Session]:
         cases = self._own(main)
-        names = controls.functions_in(case.id for case in cases)
-        bad = controls.functions_in(case.id for case in cases if case.outcome in _BAD)
-        control = self._prepared(names, bad | self.pinned.red(), main.ended.seconds)
-        scene = self.bench.scene
-        return control, session.run(self.bench.place, control.scene, control.asked, scene.tick)
+        names = functions_in(case.id for case in cases)
+        bad = functions_in(case.id for case in cases if case.outcome in BAD)
+        red = bad | self.pinned.red()
+        took = main.ended.seconds
+        unloaded = self._unloaded(cases) if self.on_base else {}
+        control = self._prepared(names, red, took, unloaded)
+        if control.loaded:
+            # Fixtures that wait for a mock may wait for ever
+            limit = min(_MOCKED_S + _MOCKED_RATIO * took, int(self.bench.gate.timeout) / 1e6)
+            said = self._run(control, control.asked._replace(time_s=limit))
+            if not said.fault:
+                return control, said
+            control = self._prepared(names, red, took)
+        return control, self._run(control, control.asked)
+
+    def _run(self, control: controls.Control, asked: Asked) -> Session:
+        return session.run(self.bench.place, control.scene, asked, self.bench.scene.tick)
 
     def _controlled(
         self, answer: Answer, main: Session, control: controls.Control, said: Session
     ) -> Answer:
+        if self.on_base and self.canary and self.canary.trouble(main.cases):
+            control = control._replace(asked=control.asked._replace(canary=None))
+        answer, said = self._counted_alike(answer, main, said)
         cases = self._own(main)
         ids = self.pinned.ids or {}
         never = {name for name, outcome in ids.items() if outcome in (SKIPPED, XFAILED)}
-        if self.on_base and self.canary and self.canary.trouble(main.cases):
-            control = control._replace(asked=control.asked._replace(canary=None))
-        heard = controls.listen(control, said, cases, self.pinned.deaf | never)
+        heard = controls.listen(
+            control, said, cases, self.pinned.deaf | never, self.pinned.calibrated
+        )
         told = controls.evidence_of(control, heard)
-        told |= self._calibrated(main, control, said) if self.on_base else {}
+        if self.on_base:
+            told |= {"salt": self.salt, "canary": control.asked.canary is not None}
+            told |= controls.calibration(control, said, cases)
         answer = replace(answer, evidence={**answer.evidence, "control": told})
         if self.on_base and said.fault and not said.lasting:
             return gate_error(f"the control did not work: {said.fault}", lasting=False)
@@ -207,7 +223,7 @@ class _Sitting:
             return failed(
                 f"control: {named(heard.caught)} passed although its expectation was changed: the"
                 " code under test decides its own tests",
-                **answer.evidence,
+                **_without_transitions(answer.evidence),
             )
         silent = f"{named(heard.silent)} did not run in it" if heard.silent else ""
         if trouble := heard.trouble or silent:
@@ -215,26 +231,43 @@ class _Sitting:
             return gate_error(
                 f"the control did not work: {trouble}", lasting=again, **answer.evidence
             )
+        self.unasked = [name for name in self._fixed(cases) if name not in heard.failed]
         return answer
 
-    def _calibrated(
-        self, main: Session, control: controls.Control, said: Session
-    ) -> dict[str, Any]:
-        """What afterwards can't be asked, because it did not answer before the agent, either."""
-        outcomes = {case.id: case.outcome for case in said.cases}
-        deaf = {
-            case.id: "deaf"
-            for case in self._own(main)
-            if function_of(case.id) in control.changed
-            and outcomes.get(case.id, "") in (_UNHEARD if case.outcome in _BAD else _PASSIVE)
-        }
-        told: dict[str, Any] = {"salt": self.salt, "canary": control.asked.canary is not None}
-        return {**told, "deaf": compact_ids(deaf)} if deaf else told
+    def _counted_alike(
+        self, answer: Answer, main: Session, said: Session
+    ) -> tuple[Answer, Session]:
+        """Both sessions with the same ids, where the suite makes new ones in each session."""
+        if self.on_base and said.collected:
+            number = changing(main.collected, said.collected)
+            self.by_count = frozenset(number)
+            if number:
+                ids = {
+                    case.id: case.outcome
+                    for case in self._own(main)
+                    if not _beyond(case.id, number)
+                }
+                told = {"ids": compact_ids(ids), "by_count": sorted(number)}
+                answer = replace(answer, evidence={**answer.evidence, **told})
+        elif not self.on_base and self.pinned.unlisted:
+            # Nobody knows from before; whatever differs is compared by its number
+            new = [
+                [case.id for case in each.cases if file_of(case.id) in self.pinned.unlisted]
+                for each in (main, said)
+            ]
+            self.by_count |= changing(*new).keys()
+        return answer, said._replace(cases=tuple(numbered(said.cases, self.by_count)))
+
+    def _fixed(self, cases: Sequence[Case]) -> list[str]:
+        """The tests that failed before the agent and pass now."""
+        turned = transitions(cases, self.pinned.ids or {}, self.pinned.unlisted)
+        return [name for name, how in turned.items() if how == FAIL_TO_PASS]
 
     # The session
 
     def _own(self, main: Session) -> list[Case]:
-        return self.canary.apart(main.cases) if self.canary else list(main.cases)
+        cases = self.canary.apart(main.cases) if self.canary else list(main.cases)
+        return numbered(cases, self.by_count)
 
     def _first(self, main: Session) -> Answer:
         """What the session alone says."""
@@ -261,8 +294,8 @@ class _Sitting:
     def _code(self, main: Session, cases: Sequence[Case]) -> int:
         """The exit code, but for what only tests that don't count explain."""
         counted = self._counted(cases)
-        if main.code == 1 and any(case.outcome in _BAD for case in main.cases):
-            return 1 if any(case.outcome in _BAD for case in counted) else 0
+        if main.code == 1 and any(case.outcome in BAD for case in main.cases):
+            return 1 if any(case.outcome in BAD for case in counted) else 0
         return main.code
 
     def _counted(self, cases: Sequence[Case]) -> list[Case]:
@@ -288,8 +321,7 @@ class _Sitting:
         if self.pinned.ids is not None:
             kept = {key: value for key, value in answer.evidence.items() if key != "ids"}
             return replace(answer, evidence=kept)
-        broken = [case.id for case in cases if case.id.endswith(".py") and case.outcome == ERROR]
-        return replace(answer, evidence={**answer.evidence, **self._listing(broken)})
+        return replace(answer, evidence={**answer.evidence, **self._listing(_broken(cases))})
 
     def _listing(self, files: Sequence[str]) -> dict[str, Any]:
         from truegreen.work.gates.python_tests.known import known_tests  # noqa: PLC0415 - ast
@@ -358,8 +390,26 @@ class _Sitting:
             (self.pinned.ids is None, "nobody knows which tests ran before the agent"),
             (bool(trouble), f"a control was not possible before the agent, either: {trouble}"),
             (not control.get("heard"), "no test had an expectation that could be changed"),
+            (bool(self.unasked), f"the control could not ask {named(self.unasked)}"),
         )
         return [why for holds, why in reasons if holds]
+
+
+def _broken(cases: Sequence[Case]) -> list[str]:
+    """The files that could not be loaded."""
+    return [case.id for case in cases if case.id.endswith(".py") and case.outcome == ERROR]
+
+
+def _without_transitions(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """What a report says about tests that the code decides itself shows nothing."""
+    hidden = ("transitions", FAIL_TO_PASS)
+    return {name: value for name, value in evidence.items() if name not in hidden}
+
+
+def _beyond(name: str, number: Mapping[str, int]) -> bool:
+    """Whether a numbered case is one more than each session is known to have."""
+    function, _, rest = name.rpartition("[#")
+    return function in number and int(rest.rstrip("]")) > number[function]
 
 
 # --- what the agent added
@@ -371,8 +421,9 @@ def _with_added(answer: Answer, bench: Bench, pinned: Pinned) -> Answer:
         return answer
     found = Counter[str](answer.evidence.get("added", {}))
     files = [path for path in bench.added if bench.is_test(path) and path.endswith(".py")]
-    if files:
-        found += _run_added(bench, files, pinned)
+    edited = _edited(bench)
+    if files or edited:
+        found += _run_added(bench, files, edited, pinned)
     if not found:
         return answer
     if pinned.nothing and not any(Globs(bench.gate.protect).cover(path) for path in files):
@@ -388,7 +439,7 @@ def _with_added(answer: Answer, bench: Bench, pinned: Pinned) -> Answer:
 def _all_their_own(answer: Answer, found: Counter[str]) -> Answer:
     """Where there was no test before the agent, its own are all there is: worth A1, no more."""
     counts = {name: found.get(name, 0) for name in (PASSED, FAILED, SKIPPED)}
-    bad = sum(found[name] for name in (*_BAD, "not run"))
+    bad = sum(found[name] for name in (*BAD, "not run"))
     said = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found.items(), key=_order))
     told = {**answer.evidence, "added": dict(found), "doubt": "every test is the agent's own"}
     green = found[PASSED] and not bad
@@ -406,18 +457,53 @@ def _order(item: tuple[str, int]) -> tuple[bool, str]:
     return item[0] != "passed", item[0]
 
 
-def _run_added(bench: Bench, files: Sequence[str], pinned: Pinned) -> Counter[str]:
+def _edited(bench: Bench) -> dict[str, set[str]]:
+    """Restored files of the base that the agent added tests to, and the names of these tests."""
+    changed = [change.path for change in bench.scene.changes if change.how == "changed"]
+    files = [
+        path
+        for path in changed
+        if path.endswith(".py") and bench.is_test(path) and not benches.differs(bench, path)
+    ]
+    if not files:
+        return {}
+    from truegreen.work.gates.python_tests.known import known_tests  # noqa: PLC0415 - ast is heavy
+
+    edited = {}
+    for path in files:
+        before, left = (
+            {test.id for test in known_tests(path, data or b"")}
+            for data in (bench.base.read(path), benches.left_by_agent(bench, path))
+        )
+        if left - before:
+            edited[path] = left - before
+    return edited
+
+
+def _run_added(
+    bench: Bench, files: Sequence[str], edited: Mapping[str, set[str]], pinned: Pinned
+) -> Counter[str]:
     scene = controls.beside(bench.scene)
     scene.workspace.lay(scene.left, scene.root)
     benches.drop_byte_code(scene.root)
     folder = scene.folder or "."
     asked = Asked(
-        args=tuple(os.path.relpath(path, folder) for path in files),
+        args=tuple(os.path.relpath(path, folder) for path in (*files, *edited)),
         time_s=min(_ADDED_S, int(bench.gate.timeout) / 1e6),
     )
     place = bench.place._replace(config="", more=())
     said = session.run(place, scene, asked, scene.tick)
     if said.fault:
-        return Counter({"not run": len(files)})
+        return Counter({"not run": len(files) + len(edited)})
     known = pinned.ids or {}
-    return Counter(case.outcome for case in said.cases if case.id not in known)
+    mine = [case for case in said.cases if not holds(known, case.id)]
+    return Counter(
+        case.outcome
+        for case in mine
+        for path in [bench.in_tree(file_of(case.id))]
+        if path not in edited or f"{path}::{_in_file(case.id)}" in edited[path]
+    )
+
+
+def _in_file(name: str) -> str:
+    return function_of(name).partition("::")[2]

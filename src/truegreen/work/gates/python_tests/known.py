@@ -14,8 +14,11 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.gates.cases import PASSED, SKIPPED, XFAILED, Case
 from truegreen.work.gates.python_tests.words import function_of
 
+_FIXTURE = re.compile(r"(?:\b|_)fixture$")
+_MAY_FAIL = re.compile(r"xfail|expectedFailure")
 _EXCUSE = re.compile(r"skip|xfail|expectedFailure", re.IGNORECASE)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
 
 
 class Known(NamedTuple):
@@ -41,6 +44,29 @@ def functions_of(module: ast.Module) -> Iterator[tuple[tuple[str, ...], Function
         yield tuple(each.name for each in path), node
 
 
+def definitions_in(module: ast.Module) -> Iterator[tuple[tuple[str, ...], Definition]]:
+    """Classes, functions and methods with the names that lead to them, in branches as well."""
+    level: list[tuple[tuple[str, ...], Sequence[ast.stmt]]] = [((), module.body)]
+    while level:
+        above, body = level.pop()
+        for node in statements_in(body):
+            if isinstance(node, Definition):
+                yield (*above, node.name), node
+            if isinstance(node, ast.ClassDef):
+                level.append(((*above, node.name), node.body))
+
+
+def statements_in(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body and of the branches in it; of definitions, only themselves."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            parts = [node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])]
+            parts += [handler.body for handler in getattr(node, "handlers", ())]
+            for part in parts:
+                yield from statements_in(part)
+
+
 def _functions(
     body: Sequence[ast.stmt], above: tuple[ast.ClassDef, ...]
 ) -> Iterator[tuple[tuple[ast.ClassDef | Function, ...], Function]]:
@@ -60,7 +86,7 @@ def known_tests(file: str, data: bytes, conftests: Sequence[bytes] = ()) -> list
     return [
         Known("::".join((file, *names)), excuses.cover(names, node), _cases(path))
         for path, node in _functions(module.body, ())
-        if node.name.startswith("test") and not _is_fixture(node)
+        if node.name.startswith("test") and not is_fixture(node)
         if all(_holds_tests(each) for each in path if isinstance(each, ast.ClassDef))
         for names in [tuple(each.name for each in path)]
     ]
@@ -90,8 +116,27 @@ def _holds_tests(node: ast.ClassDef) -> bool:
     return node.name.startswith("Test") and "__init__" not in inside and not hidden
 
 
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in ast.unparse(each) for each in node.decorator_list)
+def is_fixture(node: Function) -> bool:
+    """Whether a function is a fixture, whatever it is called."""
+    return any(_FIXTURE.search(name) for name in decorators_of(node))
+
+
+def excuses(node: Definition) -> bool:
+    """Whether its decorators let it fail."""
+    return any(_MAY_FAIL.search(name) for name in decorators_of(node))
+
+
+def is_left_alone(node: Definition) -> bool:
+    """A test that may fail can't be asked, and a fixture is none."""
+    return excuses(node) or (isinstance(node, Function) and is_fixture(node))
+
+
+def decorators_of(node: Definition) -> list[str]:
+    """The names of decorators, without what they are called with."""
+    return [
+        ast.unparse(each.func if isinstance(each, ast.Call) else each)
+        for each in node.decorator_list
+    ]
 
 
 class _Excuses:
@@ -115,7 +160,7 @@ class _Excuses:
             return
         if name.startswith("pytest_"):
             self._hooks.append(text)
-        elif _is_fixture(node):
+        elif is_fixture(node):
             self._fixtures.add("*" if "autouse" in text else name)
         elif re.match(r"setup|set_?up", name, re.IGNORECASE):
             self._fixtures.add("*")

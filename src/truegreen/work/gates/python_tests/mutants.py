@@ -18,17 +18,19 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.python_tests.known import Function, functions_of, parsed
+from truegreen.work.gates.python_tests.known import (
+    Function,
+    definitions_in,
+    excuses,
+    is_left_alone,
+    parsed,
+)
 
 _FOREIGN = "type('Foreign', (), {'__eq__': lambda *_: False, '__hash__': None})()"
 _FAILURE = "raise AssertionError('expectation changed')"
+_MOCK = "__import__('unittest.mock', fromlist=['MagicMock']).MagicMock()"
 # They equal whatever they are compared with, or much of it.
 _LENIENT = re.compile(r"\bANY\b|\b[Aa]ny(?:thing|_\w+|[A-Z]\w*)?\b|\bIs[A-Z]\w*|dirty")
-_PLAIN_DECORATORS = re.compile(
-    r"(?:pytest\.)?mark\.\w+|(?:hypothesis\.)?(?:given|settings|example|seed|note)\b"
-    r"|(?:\w+\.)*(?:patch|patch\.\w+|override_settings|modify_settings|parameterized\.expand)\b"
-    r"|staticmethod|(?:unittest\.)?skip(?:If|Unless)\b|pytest_asyncio\.\w+|freeze_time\b"
-)
 _EQUAL = frozenset({"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual"})
 _SAFE = string.ascii_letters + string.digits
 
@@ -53,39 +55,83 @@ def mutate(
 
     `known` are names of tests besides the usual ones; `only` leaves the others as they are.
     """
-    source = _Source.of(data)
-    module = parsed(data) if source else None
-    if source is None or module is None:
+    module = parsed(data)
+    changes = Changes.of(data) if module else None
+    if module is None or changes is None:
         return None
-    sealed = _sealed_classes(module)
-    edits, tests = list[_Edit](), dict[str, str]()
-    for names, node in functions_of(module):
-        name = "::".join(names)
-        usual = names[-1].startswith("test")
-        if not (usual or name in known) or (only is not None and name not in only):
-            continue
-        if not _plain(node.decorator_list) or sealed & set(names[:-1]):
-            continue
-        made = _change(node, source, chance)
-        if made:
-            tests[name] = made[0]
-            edits += made[1]
-    changed = source.edited(edits)
-    if not tests or parsed(changed) is None:
-        return None
-    return Mutant(changed, tests)
+    every = ("::".join(names) for names, _ in definitions_in(module))
+    usual = {name for name in every if name.rpartition("::")[2].startswith("test")} | set(known)
+    changes.change(module, usual if only is None else usual & set(only), chance)
+    return changes.mutant()
 
 
-def _plain(decorators: Sequence[ast.expr]) -> bool:
-    """Whether a failure of the body is one of the test; an unknown decorator may hide it."""
-    return all(_PLAIN_DECORATORS.match(ast.unparse(each)) for each in decorators) and not any(
-        "xfail" in ast.unparse(each) for each in decorators
-    )
+class Changes:
+    """The changes of one file, collected before it is written."""
 
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._edits: list[_Edit] = []
+        self.tests: dict[str, str] = {}
+        """The tests that were changed, and how."""
 
-def _sealed_classes(module: ast.Module) -> set[str]:
-    classes = (node for node in ast.walk(module) if isinstance(node, ast.ClassDef))
-    return {node.name for node in classes if not _plain(node.decorator_list)}
+    @classmethod
+    def of(cls, data: bytes) -> Changes | None:
+        """Of a source; None where its text can't be read."""
+        source = _Source.of(data)
+        return cls(source) if source else None
+
+    def change(
+        self,
+        module: ast.Module,
+        names: Collection[str],
+        chance: random.Random,
+        failing: Collection[str] = (),
+        word: str = "",
+    ) -> None:
+        """Change an expectation of each test; `failing` ones fail at once, with a word of ours."""
+        wanted = set(names) - set(self.tests)
+        sealed = {
+            found
+            for found, node in definitions_in(module)
+            if isinstance(node, ast.ClassDef) and excuses(node)
+        }
+        for found, node in definitions_in(module):
+            name = "::".join(found)
+            inside = any(found[:n] in sealed for n in range(1, len(found)))
+            if name not in wanted or inside or not isinstance(node, Function):
+                continue
+            if is_left_alone(node):
+                continue
+            if name in failing:
+                edits = _failure(node, self._source, word)
+                made = ("failure", edits) if edits else None
+            else:
+                made = _change(node, self._source, chance)
+            if made:
+                self.tests[name] = made[0]
+                self._edits += made[1]
+
+    def without_imports(self, module: ast.Module) -> None:
+        """Let the file load though what it imports is missing: a mock stands in for it."""
+        for node in module.body:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                continue
+            names = [each.asname or each.name.partition(".")[0] for each in node.names]
+            start, end = self._source.span(node)
+            bound = "; ".join(f"{name} = {_MOCK}" for name in names if name != "*")
+            self._edits += [
+                _Edit(start, start, "try: "),
+                _Edit(end, end, f"\nexcept ImportError: {bound or 'pass'}"),
+            ]
+
+    def mutant(self) -> Mutant | None:
+        """The changed source; None where nothing was changed, or what came out is no Python."""
+        changed = self._source.edited(self._edits)
+        if not self.tests or parsed(changed) is None:
+            return None
+        return Mutant(changed, self.tests)
 
 
 # --- which expectation
@@ -180,17 +226,21 @@ def _binds(node: ast.expr) -> bool:
     return any(isinstance(each, ast.NamedExpr | ast.Await) for each in ast.walk(node))
 
 
-def _failure(node: Function, source: _Source) -> list[_Edit]:
-    """At the end, where every passing run comes by; at the beginning if it may leave before."""
+def _failure(node: Function, source: _Source, word: str = "") -> list[_Edit]:
+    """At the end, where every passing run comes by; at the beginning if it may leave before.
+
+    With a word of ours always at the beginning: it must be reported whatever else is wrong.
+    """
     body = node.body
-    if any(_may_leave(statement) for statement in body):
+    if word or any(_may_leave(statement) for statement in body):
         first = body[0]
         start, _ = source.span(first)
         simple = not hasattr(first, "body") and not isinstance(first, ast.Match)
         if not simple and source.indent(first) is None:
             return []
         gap = "; " if simple else f"\n{source.indent(first)}"
-        return [_Edit(start, start, _FAILURE + gap)]
+        failure = f"raise AssertionError({word!r})" if word else _FAILURE
+        return [_Edit(start, start, failure + gap)]
     last = body[-1]
     _, end = source.span(last)
     if not hasattr(last, "body") and not isinstance(last, ast.Match):

@@ -63,6 +63,7 @@ class Host:
         self._canary = spec["canary"]
         self._ignored = frozenset(spec["ignored"])
         self._left_out = frozenset(spec["left_out"])
+        self._listing = spec["listing"]
 
     def pytest_plugin_registered(self, plugin: Any) -> None:
         """The plugins before us are loaded: now the tree may come onto the path."""
@@ -80,6 +81,9 @@ class Host:
     def pytest_collection_modifyitems(self, session: Any, config: Any, items: Any) -> Any:
         """Last of all, so that no selection leaves the canaries out."""
         yield
+        if self._listing:
+            with open(self._listing, "w") as file:
+                json.dump([item.nodeid for item in items], file)
         left_out = [item for item in items if _function(item.nodeid) in self._left_out]
         if left_out:
             items[:] = [item for item in items if _function(item.nodeid) not in self._left_out]

@@ -62,6 +62,8 @@ class Asked(NamedTuple):
     ignored: tuple[str, ...] = ()
     canary: Canary | None = None
     time_s: float = 0.0
+    listed: bool = False
+    """Whether the session lists the ids that it collects: only where no agent was."""
 
 
 class Session(NamedTuple):
@@ -73,6 +75,8 @@ class Session(NamedTuple):
     lasting: bool = True
     conftest: str = ""
     """A conftest that could not be imported: then nothing else was."""
+    collected: frozenset[str] = frozenset()
+    """The ids that it collected, those that it left out as well; where it was asked to list them"""
 
     @property
     def code(self) -> int:
@@ -82,17 +86,26 @@ class Session(NamedTuple):
 
 def run(place: Place, scene: Scene, asked: Asked, tick: Callable[[], str | None] | None) -> Session:
     """Run one session to its end, and read its report."""
-    report = f"{os.urandom(12).hex()}.xml"
+    report, listing = (f"{os.urandom(12).hex()}.{kind}" for kind in ("xml", "json"))
     jailed = choose(scene.isolation) is Isolation.JAIL
     seen = place.scratch if jailed else scene.scratch
     launch = launch_of(place.gate, scene, Located(_command(place.python), _path(scene), ""))
     launch = replace(
         launch,
-        stdin_bytes=_spec(place, scene, asked, seen, report),
+        stdin_bytes=_spec(place, scene, asked, seen, (report, listing)),
         time_s=asked.time_s or launch.time_s,
     )
     ended = process.run(_alike(launch, scene, seen) if jailed else launch, tick=tick)
-    return _read(place, scene, ended, os.path.join(scene.scratch, report))
+    said = _read(place, scene, ended, os.path.join(scene.scratch, report))
+    return said._replace(collected=_collected(scene, listing)) if asked.listed else said
+
+
+def _collected(scene: Scene, name: str) -> frozenset[str]:
+    path = os.path.join(scene.scratch, name)
+    found = read_regular(path, within=scene.scratch, limit=REPORT_BYTES)
+    if isinstance(found, Trouble):
+        return frozenset()
+    return frozenset(msgspec.json.decode(found.data, type=list[str]))
 
 
 def _alike(launch: process.Launch, scene: Scene, seen: str) -> process.Launch:
@@ -131,7 +144,8 @@ def _path(scene: Scene) -> str:
     )
 
 
-def _spec(place: Place, scene: Scene, asked: Asked, seen: str, report: str) -> bytes:
+def _spec(place: Place, scene: Scene, asked: Asked, seen: str, files: tuple[str, str]) -> bytes:
+    report, listing = files
     sight = scene.sight
     given = place.gate.env.get("PYTHONPATH", "").split(os.pathsep)
     spec = {
@@ -148,6 +162,7 @@ def _spec(place: Place, scene: Scene, asked: Asked, seen: str, report: str) -> b
         "names": place.names,
         "left_out": list(asked.left_out),
         "ignored": [os.path.join(sight, path) for path in asked.ignored],
+        "listing": os.path.join(seen, listing) if asked.listed else "",
         "canary": os.path.join(seen, asked.canary.write(scene.scratch)) if asked.canary else "",
     }
     return msgspec.json.encode(spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from truegreen.tuples import NamedTuple
 
@@ -103,6 +103,11 @@ def function_of(node: str) -> str:
     """A node id without its parameters."""
     file, colons, rest = node.partition("::")
     return f"{file}{colons}{rest.partition('[')[0]}"
+
+
+def functions_in(ids: Iterable[str]) -> set[str]:
+    """The tests behind ids; a file that could not be loaded is none."""
+    return {function_of(name) for name in ids if "::" in name and file_of(name).endswith(".py")}
 
 
 def paths(args: Sequence[str]) -> list[str]:
