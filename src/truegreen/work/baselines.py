@@ -22,6 +22,8 @@ from truegreen.work.jail import choose
 
 _DECIDED = (FindingOutcome.PASSED, FindingOutcome.FAILED)
 _KEPT_DAYS = 30
+_VERSION = 2
+"""Of what a finding about a base holds; an answer of an older version is asked for again."""
 _KEPT = frozenset({GateKind.RUN, GateKind.PYTEST, GateKind.JUNIT, GateKind.TAP, GateKind.HELD_OUT})
 
 
@@ -35,6 +37,7 @@ class _Question(Struct, frozen=True):
     tools: str
     path: str
     isolation: str
+    version: int = _VERSION
 
 
 class _Kept(Struct, frozen=True):

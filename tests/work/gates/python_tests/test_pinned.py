@@ -53,14 +53,18 @@ def test_a_deleted_file_of_tests_is_missed(tmp_path: Path):
 def test_a_test_file_that_the_arguments_name_is_missed_by_its_name(tmp_path: Path):
     suite = Suite(tmp_path)
     (suite.root / "tests" / "test_core.py").unlink()
-    found = suite.judge("tests/test_core.py", protect=())
+    found = suite.judge("tests/test_core.py", protect=(), may_edit=("tests/**",))
     assert (found.outcome, found.reason) == (FAILED, "tests/test_core.py is gone")
 
 
-def test_a_changed_test_that_nothing_protects_lowers_the_level(tmp_path: Path):
+def test_a_changed_test_is_restored_and_one_that_may_be_edited_lowers_the_level(tmp_path: Path):
     suite = Suite(tmp_path)
     tests = TESTS.replace("== 6", "== 6  # checked")
-    found = suite.write({"core.py": FIXED, "tests/test_core.py": tests}).judge(protect=())
+    suite.write({"core.py": FIXED, "tests/test_core.py": tests})
+    restored = suite.judge(protect=())
+    assert (restored.outcome, restored.level) == (PASSED, Level.A3)
+    assert restored.evidence["tampered"] == ["changed tests/test_core.py"]
+    found = suite.judge(protect=(), may_edit=("tests/**",))
     assert (found.outcome, found.level) == (PASSED, Level.A1)
     assert found.evidence["doubt"] == "the agent changed tests/test_core.py, which nothing protects"
 
@@ -71,7 +75,8 @@ def test_a_changed_file_among_the_tests_lowers_the_level(tmp_path: Path):
     suite.write({"core.py": FIXED, "docs/x.md": "y"})
     assert suite.judge(protect=()).level is Level.A3
     suite.write({"tests/data/expected.json": "[1]"})
-    assert suite.judge(protect=()).level is Level.A1
+    assert suite.judge(protect=()).level is Level.A3  # restored
+    assert suite.judge(protect=(), may_edit=("tests/data/**",)).level is Level.A1
     assert suite.judge(protect=("tests",)).level is Level.A3
 
 
