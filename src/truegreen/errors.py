@@ -134,6 +134,12 @@ class Held(Refused):
     http_status = 423
 
 
+class FolderInUse(Held):
+    """Another task works in the folder, or has since its files were looked at."""
+
+    code = "folder_in_use"
+
+
 class CircularWait(Refused):
     """What a task is to wait for waits, by however many others, for that task."""
 

@@ -27,6 +27,7 @@ from truegreen.record.fleet_rules import (
     about,
     used,
 )
+from truegreen.record.folders import BETWEEN_ATTEMPTS, held, overlapping
 from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, NEEDED_STATUS, UNMET
 from truegreen.record.ids import SILENT
 from truegreen.record.lifecycle import SETTLED, UNDER_WAY
@@ -88,6 +89,16 @@ class Tx(Protocol):
 
     def hit(self, query: str, /, **values: object) -> Hit:
         """A guarded write that must meet exactly one row; otherwise the transaction is refused."""
+
+
+def lease_clock(tx: Tx) -> dict[str, object]:
+    """The time that leases go by, as queries ask for it."""
+    return {"lease_now": tx.lease_now, "boot": tx.boot}
+
+
+def clocks(tx: Tx) -> dict[str, object]:
+    """Both clocks, for what holds queued tasks back."""
+    return {"now": tx.now, **lease_clock(tx)}
 
 
 class Store(Protocol):
@@ -191,6 +202,13 @@ _LISTS = {
     "under_way": ", ".join(f"'{status}'" for status in sorted(UNDER_WAY)),
     "needed_status": NEEDED_STATUS,
     "unmet": UNMET,
+    "asked_folder": (
+        "(SELECT CAST(:folder_host AS text) AS folder_host, CAST(:folder AS text) AS folder) asked"
+    ),
+    "folders_overlap": overlapping("leases", "asked"),
+    "runs_overlap": overlapping("runs", "asked"),
+    "between_attempts": BETWEEN_ATTEMPTS,
+    "folder_held": held("leases", ":lease_now", ":boot"),
     "hold": FIRST_HOLD,
     "hold_of_all": HOLD_OF_ALL,
     "breaker": columns(rows.Breaker, "breakers"),

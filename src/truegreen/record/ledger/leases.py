@@ -34,7 +34,7 @@ from truegreen.record.ledger.runs import (
 )
 from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Lease, Task, read
-from truegreen.record.store import Hit, Row, Tx
+from truegreen.record.store import Hit, Row, Tx, lease_clock
 from truegreen.tuples import NamedTuple
 
 _LOST_AT_ONCE = 100
@@ -58,6 +58,14 @@ class Standing(NamedTuple):
     mine: bool
     ended: bool
     stop_asked: str
+
+
+class FolderUse(NamedTuple):
+    """Which task works in a folder, by which run; the folder may lie above or below."""
+
+    task: str
+    run: str
+    folder: str
 
 
 class Leases(Runs):
@@ -145,6 +153,26 @@ class Leases(Runs):
     def free_locks(self, seconds: float) -> int:
         """Cut off writers that were frozen half-way and keep what they locked; says how many."""
         return self._store.end_stuck(seconds)
+
+    def in_folder(self, host: str, folder: str, *, but: str = "") -> FolderUse | None:
+        """The task that works in a folder, or in one above or below it; `but` one is left out."""
+        with self._store.snapshot() as tx:
+            where = {"folder_host": host, "folder": folder, "task": but}
+            found = tx.one("folder_in_use", **where, **lease_clock(tx))
+        return FolderUse(*found) if found else None
+
+    def used_since(self, host: str, folder: str, run_key: int, *, but: str) -> str:
+        """The last other task that has worked in a folder after a run; empty if none has."""
+        with self._store.snapshot() as tx:
+            where = {"folder_host": host, "folder": folder, "task": but}
+            found = tx.one("folder_used_since", **where, after=run_key)
+        return found[0] if found else ""
+
+    def last_run_key(self) -> int:
+        """The key of the newest run."""
+        with self._store.snapshot() as tx:
+            found = tx.one("last_run_key")
+        return found[0] if found else 0
 
     def owned(self, host: str, *, limit: int = 1000, after: int = 0) -> list[Overdue]:
         """Runs whose supervisor's name begins so, whether or not their lease ran out."""
@@ -289,6 +317,8 @@ class Leases(Runs):
                 boot=tx.boot,
                 expires_at=tx.lease_now + lease,
                 lasts=lease,
+                folder_host="",  # what was left is checked in copies
+                folder="",
             )
             return lambda: ticket
 
