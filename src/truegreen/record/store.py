@@ -206,6 +206,7 @@ _LISTS = {
         "(SELECT CAST(:folder_host AS text) AS folder_host, CAST(:folder AS text) AS folder) asked"
     ),
     "folders_overlap": overlapping("leases", "asked"),
+    "own_overlaps": overlapping("own", "asked"),
     "runs_overlap": overlapping("runs", "asked"),
     "between_attempts": BETWEEN_ATTEMPTS,
     "folder_held": held("leases", ":lease_now", ":boot"),

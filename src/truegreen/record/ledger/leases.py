@@ -30,11 +30,13 @@ from truegreen.record.ledger.inputs import as_json, microseconds, to_json
 from truegreen.record.ledger.reads import bounded
 from truegreen.record.ledger.runs import (
     LEASE_SECONDS,
+    FolderUse,
     Runs,
+    user_of,
 )
 from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Lease, Task, read
-from truegreen.record.store import Hit, Row, Tx, lease_clock
+from truegreen.record.store import Hit, Row, Tx
 from truegreen.tuples import NamedTuple
 
 _LOST_AT_ONCE = 100
@@ -58,14 +60,6 @@ class Standing(NamedTuple):
     mine: bool
     ended: bool
     stop_asked: str
-
-
-class FolderUse(NamedTuple):
-    """Which task works in a folder, by which run; the folder may lie above or below."""
-
-    task: str
-    run: str
-    folder: str
 
 
 class Leases(Runs):
@@ -158,8 +152,7 @@ class Leases(Runs):
         """The task that works in a folder, or in one above or below it; `but` one is left out."""
         with self._store.snapshot() as tx:
             where = {"folder_host": host, "folder": folder, "task": but}
-            found = tx.one("folder_in_use", **where, **lease_clock(tx))
-        return FolderUse(*found) if found else None
+            return user_of(tx, where)
 
     def used_since(self, host: str, folder: str, run_key: int, *, but: str) -> str:
         """The last other task that has worked in a folder after a run; empty if none has."""

@@ -88,6 +88,20 @@ class Start(NamedTuple):
     """The newest run when the folder was free and its files were looked at."""
 
 
+class FolderUse(NamedTuple):
+    """Which task works in a folder, by which run; the folder may lie above or below."""
+
+    task: str
+    run: str
+    """Empty between two attempts."""
+    folder: str
+
+    @property
+    def path(self) -> str:
+        """The folder as people write it."""
+        return self.folder.rstrip("/") or "/"
+
+
 class Runs(Strikes):
     """A run from its reservation to its end."""
 
@@ -203,9 +217,9 @@ class Runs(Strikes):
         if not start.folder:
             return
         where = {"folder_host": start.folder_host, "folder": start.folder, "task": task.id}
-        found = tx.one("folder_in_use", **where, **lease_clock(tx))
+        found = user_of(tx, where)
         if found:
-            raise FolderInUse(in_use(found[0], found[2]), task=found[0], folder=found[2])
+            raise FolderInUse(in_use(found), task=found.task, folder=found.folder)
         since = start.seen_run
         late = tx.one("folder_used_since", **where, after=since) if since is not None else None
         if late:
@@ -509,9 +523,16 @@ class Runs(Strikes):
             raise Stale(message, stale="run", exit_reason=run.exit_reason)
 
 
-def in_use(task: str, folder: str) -> str:
-    """The words of a refusal, or of a wait, for a folder."""
-    return f"{task} works in {folder.rstrip('/') or '/'}; a folder has one task at a time"
+def user_of(tx: Tx, where: dict[str, str]) -> FolderUse | None:
+    """The task that works in a folder; or has begun there, and its supervisor is to go on."""
+    found = tx.one("folder_in_use", **where, **lease_clock(tx))
+    found = found or tx.one("folder_reserved", **where, now=tx.now)
+    return FolderUse(*found) if found else None
+
+
+def in_use(found: FolderUse) -> str:
+    """The words of a refusal for a folder."""
+    return f"{found.task} works in {found.path}; a folder has one task at a time"
 
 
 def _check_start(start: Start) -> None:

@@ -409,6 +409,14 @@ SELECT tasks.id, runs.id, leases.folder FROM leases
   JOIN {asked_folder} ON {folders_overlap}
   WHERE {folder_held} AND tasks.id <> :task ORDER BY leases.run_key LIMIT 1;
 
+-- name: folder_reserved
+-- A task that has begun in a folder, and that a supervisor is about to go on with.
+SELECT begun.id, '', own.folder FROM tasks begun
+  JOIN reservations ON reservations.task_key = begun.key AND reservations.expires_at > :now
+  JOIN demands own ON own.task_key = begun.key JOIN {asked_folder} ON {own_overlaps}
+  WHERE begun.status = 'queued' AND begun.attempt > 0 AND begun.sealed_at IS NULL
+  AND begun.id <> :task ORDER BY begun.key LIMIT 1;
+
 -- name: folder_begun
 -- The first task that has begun in the folder of a queued one and is queued to go on there.
 SELECT begun.id {between_attempts} AND demands.task_key = :task_key
