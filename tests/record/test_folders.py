@@ -150,3 +150,31 @@ def test_a_folder_is_kept_by_its_real_path(tmp_path: Path) -> None:
     assert folder_key(str(link)) == folder_key(str(real)) == f"{real.resolve()}/"
     assert folder_key("/") == "/"
     assert folder_key(os.fsdecode(b"/no/such/\xff")) == "/no/such/\\xff/"
+
+
+def test_of_queued_tasks_for_one_folder_one_is_taken_at_a_time(ledger: Ledger) -> None:
+    first, second = (opened(ledger, cwd="/work/repo") for _ in range(2))
+    apart = opened(ledger, cwd="/work/other")
+    due = ledger.dispatchable()
+    assert [each.task for each in due] == [first.id, second.id, apart.id]
+    assert all(each.shares for each in due)
+    taken = [each.task for each in ledger.take_due("seat", list)]
+    assert taken == [first.id, apart.id]
+    found = ledger.why(second.id)
+    assert (found.hold, found.folder_taken_by) == (Hold.FOLDER, first.id)
+    assert not ledger.is_folder_free(due[1])
+    ledger.release(first.id, "seat")
+    assert ledger.is_folder_free(due[1])
+
+
+def test_a_supervisor_that_goes_on_with_a_task_keeps_its_folder_from_a_start(
+    ledger: Ledger,
+) -> None:
+    first = opened(ledger, cwd="/work/repo")
+    start = Start("test", folder_host=node(), folder=FOLDER)
+    ledger.end_run(ledger.start(first.id, start), ended(ExitDetail.RATE_LIMITED))
+    ledger.reserve(first.id, "seat")
+    with pytest.raises(FolderInUse, match=f"{first.id} works in"):
+        ledger.start(opened(ledger).id, start)
+    ledger.release(first.id, "seat")
+    assert ledger.start(opened(ledger).id, start)

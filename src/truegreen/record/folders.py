@@ -41,6 +41,12 @@ BETWEEN_ATTEMPTS = (
     " WHERE begun.status = 'queued' AND begun.attempt > 0 AND begun.sealed_at IS NULL"
 )
 """Tasks that have begun in the folder of another one (`demands`) and are queued to go on there."""
+ABOUT_TO = (
+    "FROM reservations JOIN demands own ON own.task_key = reservations.task_key"
+    f" JOIN demands ON demands.task_key <> own.task_key AND {overlapping('own', 'demands')}"
+    " WHERE reservations.expires_at > :now"
+)
+"""Tasks that a supervisor is about to carry out in the folder of another one (`demands`)."""
 
 _NOW = "(NEW.expires_at - NEW.lasts)"
 """The lease clock, which triggers can't read, as the lease that is written tells it."""

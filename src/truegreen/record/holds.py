@@ -10,7 +10,7 @@ from __future__ import annotations
 from truegreen.enums import StrEnum
 from truegreen.record.conditions import unmet
 from truegreen.record.fleet_rules import ONE_BY_ONE, SPENT, broken
-from truegreen.record.folders import BETWEEN_ATTEMPTS, held, overlapping
+from truegreen.record.folders import ABOUT_TO, BETWEEN_ATTEMPTS, held, overlapping
 
 
 class Hold(StrEnum):
@@ -45,10 +45,12 @@ IN_USE = (
     f" {held('leases', ':lease_now', ':boot')} AND {overlapping('leases', 'demands')}"
     f" WHERE demands.task_key = tasks.key {ONE_BY_ONE})"
     f" OR EXISTS (SELECT 1 {BETWEEN_ATTEMPTS} AND demands.task_key = tasks.key"
-    f" AND (tasks.attempt = 0 OR begun.key < tasks.key) {ONE_BY_ONE}))"
+    f" AND (tasks.attempt = 0 OR begun.key < tasks.key) {ONE_BY_ONE})"
+    f" OR EXISTS (SELECT 1 {ABOUT_TO} AND demands.task_key = tasks.key {ONE_BY_ONE}))"
 )
-"""A run works in the folder of a queued task, or in one above or below it; or another task has
-begun there and is queued for its next attempt, whose result must not contain others' work."""
+"""A run works in the folder of a queued task, or in one above or below it, or is about to begin;
+or another task has begun there and is queued for its next attempt, whose result must not contain
+others' work."""
 
 HOLDS = {
     Hold.FROZEN: "EXISTS (SELECT 1 FROM switches WHERE name = 'frozen')",

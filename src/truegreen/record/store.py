@@ -27,8 +27,8 @@ from truegreen.record.fleet_rules import (
     about,
     used,
 )
-from truegreen.record.folders import BETWEEN_ATTEMPTS, held, overlapping
-from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, NEEDED_STATUS, UNMET
+from truegreen.record.folders import ABOUT_TO, BETWEEN_ATTEMPTS, held, overlapping
+from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, IN_USE, NEEDED_STATUS, UNMET
 from truegreen.record.ids import SILENT
 from truegreen.record.lifecycle import SETTLED, UNDER_WAY
 from truegreen.record.rows import columns
@@ -208,6 +208,12 @@ _LISTS = {
     "folders_overlap": overlapping("leases", "asked"),
     "own_overlaps": overlapping("own", "asked"),
     "runs_overlap": overlapping("runs", "asked"),
+    "folder_in_use": IN_USE,
+    "shares_folder": (
+        "CASE WHEN EXISTS (SELECT 1 FROM demands WHERE demands.task_key = tasks.key"
+        " AND demands.folder IS NOT NULL) THEN 1 ELSE 0 END"
+    ),
+    "about_to": ABOUT_TO,
     "between_attempts": BETWEEN_ATTEMPTS,
     "folder_held": held("leases", ":lease_now", ":boot"),
     "hold": FIRST_HOLD,

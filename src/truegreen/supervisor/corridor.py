@@ -76,6 +76,8 @@ class Supervisor:
         self._sent = 0.0
         self._waits = self._refuses = False
         self.stopped = False
+        self.was_in_use = False
+        """Whether another task worked in the folder of the last one that was carried."""
         self.gave_up_on = ""
         """The folder that it was waiting for when it was stopped."""
         self.resting = False
@@ -104,7 +106,8 @@ class Supervisor:
         try:
             return self._carry(task_id, job, patient=patient)
         except Held as held:
-            if isinstance(held, FolderInUse) and self._refuses:
+            self.was_in_use = isinstance(held, FolderInUse)
+            if self.was_in_use and self._refuses:
                 raise
             self._watch.warn(held.message)
             return self._ledger.task(task_id)

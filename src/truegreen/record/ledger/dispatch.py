@@ -37,6 +37,8 @@ class Due(NamedTuple):
     task: str
     revision: int
     chain: str | None
+    shares: bool = False
+    """Whether it works in a folder where other tasks could work, too."""
 
 
 class Why(NamedTuple):
@@ -104,14 +106,23 @@ class Dispatch(Conditions):
             return []
 
         def act(tx: Tx) -> Callable[[], list[Due]]:
-            taken = [
-                due
-                for due in chosen(_dispatchable(tx, offered, limit))
-                if self._reserve(tx, due.chain or due.task, holder, take=False)
-            ]
+            taken: list[Due] = []
+            for due in chosen(_dispatchable(tx, offered, limit)):
+                # Of tasks for one folder only the first is taken: the others are held from then on.
+                if taken and due.shares and _is_in_use(tx, due.task):
+                    continue
+                if self._reserve(tx, due.chain or due.task, holder, take=False):
+                    taken.append(due)
             return lambda: taken
 
         return self._do(act)
+
+    def is_folder_free(self, due: Due) -> bool:
+        """Whether no other task works in the folder of one that could start, or is about to."""
+        if not due.shares:
+            return True
+        with self._store.snapshot() as tx:
+            return not _is_in_use(tx, due.task)
 
     def why(self, task_id: str, labels: Iterable[str] | None = None) -> Why:
         """What holds a queued task back first, asked of the list that the dispatcher goes by.
@@ -257,7 +268,14 @@ class Dispatch(Conditions):
 
 def _dispatchable(tx: Tx, labels: Iterable[str], limit: int) -> list[Due]:
     values = {**clocks(tx), "labels": to_json(sorted(labels)), "n": bounded(limit)}
-    return [Due(*row) for row in tx.all("dispatchable", **values)]
+    return [
+        Due(task, revision, chain, bool(shares))
+        for task, revision, chain, shares in tx.all("dispatchable", **values)
+    ]
+
+
+def _is_in_use(tx: Tx, task: str) -> bool:
+    return tx.one("is_folder_in_use", task=task, **clocks(tx)) is not None
 
 
 def _asked(tx: Tx, task: Task) -> Row:
@@ -288,6 +306,7 @@ def _in_folder(tx: Tx, task: Task, asked: Row) -> str:
     where = {"folder_host": asked[4] or "", "folder": asked[5] or ""}
     found = tx.one("folder_in_use", task=task.id, **where, **lease_clock(tx))
     found = found or tx.one("folder_begun", task_key=task.key)
+    found = found or tx.one("folder_awaited", task_key=task.key, now=tx.now)
     return found[0] if found else ""
 
 

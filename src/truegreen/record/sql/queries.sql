@@ -61,7 +61,7 @@ SELECT tasks.id, {together} FROM tasks
 -- name: dispatchable
 -- Queued tasks that could start now and that nobody is about to, most urgent first. A review comes
 -- with the task that it is about.
-SELECT tasks.id, tasks.revision, above.id FROM tasks
+SELECT tasks.id, tasks.revision, above.id, {shares_folder} FROM tasks
   LEFT JOIN tasks above ON above.key = tasks.qa_of_key
   WHERE tasks.status = 'queued' AND {hold} IS NULL
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
@@ -73,6 +73,10 @@ SELECT {hold} FROM tasks WHERE tasks.key = :key;
 -- name: is_held
 -- Whether something holds a queued task back by now.
 SELECT 1 FROM tasks WHERE tasks.key = :key AND {hold} IS NOT NULL;
+
+-- name: is_folder_in_use
+-- Whether another task works in the folder of a queued one, or is about to.
+SELECT 1 FROM tasks WHERE tasks.id = :task AND {folder_in_use};
 
 -- name: unmet_needs
 -- What tasks depend on that has not succeeded and was not waived, and how it stands.
@@ -421,6 +425,11 @@ SELECT begun.id, '', own.folder FROM tasks begun
 -- The first task that has begun in the folder of a queued one and is queued to go on there.
 SELECT begun.id {between_attempts} AND demands.task_key = :task_key
   ORDER BY begun.key LIMIT 1;
+
+-- name: folder_awaited
+-- A task that a supervisor is about to carry out in the folder of a queued one.
+SELECT (SELECT tasks.id FROM tasks WHERE tasks.key = own.task_key) {about_to}
+  AND demands.task_key = :task_key ORDER BY own.task_key LIMIT 1;
 
 -- name: folder_used_since
 -- The task whose run began in a folder, or above or below it, after a run.
