@@ -35,16 +35,19 @@ def held(lease: str, now: str, boot: str) -> str:
     return f"{lease}.folder <> '' AND {lease}.expires_at >= {now} AND {lease}.boot = {boot}"
 
 
+# SQLite reads tables in the order of a CROSS JOIN: one task's demand first, then the few others.
 BETWEEN_ATTEMPTS = (
-    "FROM tasks begun JOIN demands own ON own.task_key = begun.key"
-    f" JOIN demands ON demands.task_key <> begun.key AND {overlapping('own', 'demands')}"
+    "FROM demands CROSS JOIN tasks begun CROSS JOIN demands own"
     " WHERE begun.status = 'queued' AND begun.attempt > 0 AND begun.sealed_at IS NULL"
+    " AND demands.folder IS NOT NULL AND own.task_key = begun.key"
+    f" AND demands.task_key <> begun.key AND {overlapping('own', 'demands')}"
 )
 """Tasks that have begun in the folder of another one (`demands`) and are queued to go on there."""
 ABOUT_TO = (
-    "FROM reservations JOIN demands own ON own.task_key = reservations.task_key"
-    f" JOIN demands ON demands.task_key <> own.task_key AND {overlapping('own', 'demands')}"
-    " WHERE reservations.expires_at > :now"
+    "FROM demands CROSS JOIN reservations CROSS JOIN demands own"
+    " WHERE reservations.expires_at > :now AND own.task_key = reservations.task_key"
+    " AND demands.folder IS NOT NULL AND demands.task_key <> own.task_key"
+    f" AND {overlapping('own', 'demands')}"
 )
 """Tasks that a supervisor is about to carry out in the folder of another one (`demands`)."""
 

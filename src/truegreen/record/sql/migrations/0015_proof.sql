@@ -25,4 +25,4 @@ CREATE TABLE folder_turns (
 ) {narrow};
 
 CREATE INDEX leases_folder ON leases (folder_host) WHERE folder <> '';
-CREATE INDEX tasks_begun ON tasks (key) WHERE status = 'queued' AND attempt > 0;
+CREATE INDEX tasks_begun ON tasks (status, attempt) WHERE status = 'queued' AND attempt > 0;
