@@ -39,10 +39,10 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         """A lease like the first one for another run, in a folder that overlaps."""
         given = {"run_key": str(other), "folder": f"'{folder}'"}
         values = ", ".join(given.get(name, name) for name in names)
+        copied = f"SELECT {values} FROM leases WHERE run_key = {first}"
         return [
             f"DELETE FROM leases WHERE run_key = {other}",
-            f"INSERT INTO leases ({', '.join(names)}) SELECT {values} FROM leases"
-            f" WHERE run_key = {first}",
+            f"INSERT INTO leases ({', '.join(names)}) {copied}",
         ]
 
     return [second(folder) for folder in OVERLAPPING]

@@ -1,4 +1,4 @@
-"""One task per folder, through the installed command: refused, waited for, queued, or checked out."""
+"""One task per folder, through the installed command: refused, waited for, queued, checked out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_who_interrupts_the_wait_cancels_the_task(walk: Walk) -> None:
 def test_on_a_terminal_it_is_asked_whether_to_wait(walk: Walk) -> None:
     with at_work(walk) as first:
         ours, theirs = pty.openpty()
-        words = [SCRIPT, "run", "--gate", "test -f x", *shell("touch x")]
+        words = [str(SCRIPT), "run", "--gate", "test -f x", *shell("touch x")]
         process = subprocess.Popen(
             words, stdin=theirs, stderr=theirs, env=walk.environ(), cwd=walk.folder
         )

@@ -222,9 +222,10 @@ def test_a_frozen_store_is_refused_before_anything_is_made(
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_machine_carries_out_no_more_than_it_was_said_to(walk: Walk, most: int) -> None:
-    alone = "mkdir here || touch together; sleep 1.5; rmdir here; echo x >> out.txt"
-    for _ in range(2):
-        added(walk, alone)
+    alone = "mkdir ../here || touch ../together; sleep 1.5; rmdir ../here; echo x >> out.txt"
+    for name in "ab":
+        (walk.folder / name).mkdir()
+        added(walk, alone, "--isolation", "none", "--cwd", str(walk.folder / name))
     done = walk.tg("scheduler", "--once", "--seats", "2", "--most-here", str(most), "--json")
     assert done.json()["counts"] == {"succeeded": 2}
     assert (walk.folder / "together").exists() is (most > 1)
