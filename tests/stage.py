@@ -50,6 +50,12 @@ class Stage(NamedTuple):
         file = self.folder / ACTS
         return file.read_text().splitlines() if file.exists() else []
 
+    def own(self, name: str) -> str:
+        """A folder beside others: tasks of one folder take turns."""
+        folder = self.folder / name
+        folder.mkdir()
+        return str(folder)
+
     def add(self, command: str = f"echo acted >> {ACTS}", **terms: Any) -> Task:
         """A queued task of a line of shell."""
         given: dict[str, Any] = {

@@ -63,7 +63,10 @@ def test_a_task_of_one_host_waits_for_that_host(stage: Stage) -> None:
 def test_the_share_of_a_machine_counts_all_its_processes(stage: Stage) -> None:
     go = stage.folder / "go"
     tasks = [
-        stage.add(f"while ! test -e {go}; do sleep 0.02; done; echo x >> {ACTS}") for _ in "123"
+        stage.add(
+            f"while ! test -e {go}; do sleep 0.02; done; echo x >> {ACTS}", cwd=stage.own(name)
+        )
+        for name in "123"
     ]
     first = Scheduler(stage.ledger, stage.place, seats=3, most_here=2)
     second = Scheduler(stage.ledger, stage.place, seats=3, most_here=2)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.record.lives import OPERATOR, REVIEWED, brought
 from tests.stage import ACTS, Clock, Heard, Stage, staged
-from truegreen.contract import Budget, Contract
+from truegreen.contract import Budget, Contract, Gate, GateKind
 from truegreen.doors.marks import is_fenced
 from truegreen.errors import StoreUnreachable
 from truegreen.facts import WakeState
@@ -54,8 +54,14 @@ def status(stage: Stage, task: str) -> TaskStatus:
     return stage.ledger.task(task).status
 
 
+def writing(stage: Stage, number: int, **terms: Any) -> str:
+    """A task that writes its number, which was not there before."""
+    gate = Gate(name="w", kind=GateKind.RUN, command=("grep", "-qxe", str(number), ACTS))
+    return stage.add(f"echo {number} >> {ACTS}", gates=(gate,), **terms).id
+
+
 def test_the_most_urgent_goes_first_and_seats_are_the_limit(both: Stage) -> None:
-    names = {p: both.add(f"echo {p} >> {ACTS}", priority=p).id for p in (1, 5, -3)}
+    names = {p: writing(both, p, priority=p) for p in (1, 5, -3)}
     heard = Heard()
     scheduler = both.scheduler(heard, seats=1)
     assert scheduler.tick() == [names[5]]
@@ -89,7 +95,7 @@ def test_held_tasks_do_not_stand_in_the_way_of_others(stage: Stage) -> None:
 
 @pytest.mark.criterion("K07", "G08")
 def test_schedulers_at_once_start_each_task_once(both: Stage) -> None:
-    tasks = [both.add(f"echo {n} >> {ACTS}").id for n in range(8)]
+    tasks = [writing(both, n) for n in range(8)]
     schedulers = [both.scheduler() for _ in range(3)]
     threads = [threading.Thread(target=scheduler.run) for scheduler in schedulers]
     for thread in threads:
@@ -106,11 +112,11 @@ def test_schedulers_at_once_start_each_task_once(both: Stage) -> None:
 
 def test_a_task_that_somebody_is_about_to_carry_out_is_left_to_them(both: Stage) -> None:
     mine = both.ledger.open(
-        Contract(title="mine", command=("true",), cwd=str(both.folder)),
+        Contract(title="mine", command=("true",), cwd=both.own("mine")),
         actor=OPERATOR,
         holder=holder_name(),
     )
-    taken = both.add()
+    taken = both.add(cwd=both.own("taken"))
     assert both.ledger.reserve(taken.id, "host/1/boot/2/3")
     assert not both.ledger.reserve(taken.id, "host/1/boot/9/9")
     assert both.play() == []
@@ -276,7 +282,8 @@ def test_what_another_is_about_to_carry_out_since_the_look_is_left_to_them(
 def test_a_fault_of_one_task_ends_neither_the_seat_nor_the_scheduler(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad, good = stage.add(priority=9), stage.add()
+    bad = stage.add(priority=9, cwd=stage.own("bad"))
+    good = stage.add(cwd=stage.own("good"))
     carry = Supervisor.carry
 
     def faulty(self: Supervisor, task: str) -> object:

@@ -11,6 +11,7 @@
     │   ├── Terminated         sealed for ever
     │   ├── Frozen             the kill switch is on: nothing starts
     │   ├── Held               a breaker is open or a limit spent: it starts later by itself
+    │   │   └── FolderInUse    another task works in the folder
     │   ├── CircularWait       two tasks would wait for each other for ever
     │   ├── AlreadyDeclared    the first declaration won
     │   ├── KeyReused          an idempotency key was used for another request
@@ -132,6 +133,12 @@ class Held(Refused):
 
     code = "held"
     http_status = 423
+
+
+class FolderInUse(Held):
+    """Another task works in the folder, or has since its files were looked at."""
+
+    code = "folder_in_use"
 
 
 class CircularWait(Refused):

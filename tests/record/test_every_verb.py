@@ -54,6 +54,7 @@ READS = {
     *("names_in", "is_called", "armed"),
     *("dead_conversations", "dead_conversations_since", "needs", "lost_with", "unproven"),
     *("open_jobs", "jobs_of"),
+    *("in_folder", "used_since", "last_run_key", "is_folder_free"),
     *("why", "is_dead_inside", "check_thawed", "told", "waiting", "held_back", "holds", "waits"),
     *(
         "head",

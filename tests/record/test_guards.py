@@ -11,6 +11,7 @@ import pytest
 from tests.record.lives import OPERATOR, brought, ended, opened, started
 from tests.record.raw_attacks import APPENDED, KEPT, new_task, populated, run_of
 from tests.record.raw_fleet import EFFECTS as FLEET
+from tests.record.raw_folders import EFFECTS as FOLDERS
 from tests.record.raw_meters import METERS
 from tests.record.raw_sql import Raw, RawRefused, event, fitting, raw_sql, written
 from tests.record.raw_waits import ATTACKS
@@ -635,6 +636,7 @@ EFFECTS = {
     "tasks_searched": tasks_searched,
     **METERS,
     **FLEET,
+    **FOLDERS,
 }
 
 

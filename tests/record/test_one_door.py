@@ -61,6 +61,7 @@ SQL_ROOMS = {
     "record/guards.py",  # the rules and effects of the triggers
     "record/metering.py",  # and what they count
     "record/fleet_rules.py",  # and what they hold over everybody
+    "record/folders.py",  # and the turn of starts on one host
     "record/sqlite_guards.py",  # and what SQLite alone needs of them
     "record/triggers.py",  # the triggers themselves
     "record/migrate.py",  # the schema's own bookkeeping

@@ -325,6 +325,7 @@ def test_the_table_names_every_verb_of_the_ledger(ledger: Ledger) -> None:
             "tokens",
             "overdue",
             "owned",
+            *("in_folder", "used_since", "last_run_key", "is_folder_free"),
             "standing",
             "claim",
             "audited",

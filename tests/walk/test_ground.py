@@ -249,15 +249,6 @@ def test_a_gate_can_look_at_what_a_run_left(walk: Walk) -> None:
     assert walk.tg("gate", "test -f x", "--tree", got.latest["id"]).status == 0
 
 
-def test_who_shares_a_workspace_is_told(walk: Walk) -> None:
-    first = walk.start("--gate", "true", *shell("touch up; sleep 5"))
-    until((walk.folder / "up").exists)
-    answer = walk.tg("run", "--gate", "true", *shell("true"))
-    first.kill()
-    first.communicate()
-    assert "each is judged by both" in answer.err
-
-
 @pytest.mark.criterion("H10")
 def test_a_run_whose_time_is_nearly_over_is_warned_of_and_ended_by_the_host(walk: Walk) -> None:
     answer = walk.tg("run", "--gate", "false", "--cap", "time=2s", *shell("sleep 30"))

@@ -107,8 +107,8 @@ def test_what_somebody_runs_here_and_now_is_not_taken_from_them(walk: Walk) -> N
         ready = added(walk, "echo x >> out.txt")
         ledger = walk.ledger()
         until(lambda: ledger.task(ready).status is TaskStatus.SUCCEEDED)
-        for _ in range(3):
-            got = walk.run("--gate", "test -s out.txt", *shell("echo x >> out.txt"))
+        for name in "abc":
+            got = walk.run("--gate", f"test -s {name}", *shell(f"echo x >> {name}"))
             assert (got.status, len(got.task["runs"])) == (0, 1)
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=30)
@@ -123,7 +123,7 @@ def test_a_task_that_is_run_here_is_reserved_from_its_first_moment(
 ) -> None:
     seen: list[list[tuple[str, str]]] = []
 
-    def look(_frame: Frame, _config: Config, ledger: Ledger, task: str) -> int:
+    def look(_frame: Frame, _config: Config, ledger: Ledger, task: str, **_: bool) -> int:
         seen.append(ledger.reservations(""))
         assert [name for name, _ in seen[0]] == [task]
         return 0
@@ -222,9 +222,11 @@ def test_a_frozen_store_is_refused_before_anything_is_made(
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_machine_carries_out_no_more_than_it_was_said_to(walk: Walk, most: int) -> None:
-    alone = "mkdir here || touch together; sleep 1.5; rmdir here; echo x >> out.txt"
-    for _ in range(2):
-        added(walk, alone)
+    alone = "mkdir ../here || touch ../together; sleep 1.5; rmdir ../here; echo x >> out.txt"
+    for name in "ab":
+        (walk.folder / name).mkdir()
+        beside = ("--isolation", "none", "--require", "A0", "--cwd", str(walk.folder / name))
+        added(walk, alone, *beside)
     done = walk.tg("scheduler", "--once", "--seats", "2", "--most-here", str(most), "--json")
     assert done.json()["counts"] == {"succeeded": 2}
     assert (walk.folder / "together").exists() is (most > 1)

@@ -95,6 +95,7 @@ class Defaults(Strict, frozen=True, kw_only=True):
     approval_within: Duration | UnsetType = UNSET
     review_within: Duration | UnsetType = UNSET
     continues: bool | UnsetType = UNSET
+    worktree: bool | UnsetType = UNSET
     gateway: bool | UnsetType = UNSET
     labels: tuple[Name, ...] | UnsetType = UNSET
     lane: Name | UnsetType = UNSET

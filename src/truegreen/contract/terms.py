@@ -292,6 +292,8 @@ class Contract(Doer, frozen=True, kw_only=True):
     host: str = ""
     """The only machine where it can run; empty for any."""
     source: Source | None = None
+    worktree: bool = False
+    """Whether it works in a checkout of its own, made from `cwd` when it first starts."""
     priority: Annotated[int, PRIORITY] = 0
     depends_on: tuple[Name, ...] = ()
     wait_for: tuple[str, ...] = ()

@@ -91,8 +91,17 @@ def axes(dossier: Dossier) -> tuple[Axis, Axis]:
     run = dossier.runs[-1] if dossier.runs else None
     return (
         Axis("run", run_look(run.status if run else None), run_words(run)),
-        Axis("task", task_look(task.status), task_words(dossier, run)),
+        Axis("task", task_look(task.status), task_words(dossier, run) + _branch(run)),
     )
+
+
+def _branch(run: Run | None) -> str:
+    """Where the work of a run lies that was done in a checkout of its own."""
+    facts: dict[str, Any] = msgspec.json.decode(run.facts) if run and run.facts else {}
+    if name := facts.get("branch"):
+        return f" · branch {name}"
+    problem = facts.get("branch_error")
+    return f" · no branch: {problem}" if problem else ""
 
 
 def run_words(run: Run | None) -> str:

@@ -23,7 +23,15 @@ from truegreen.faces.documents import (
     inbox_document,
     whole,
 )
-from truegreen.faces.ordering import FIELDS, check_ground, contract_of, ordered, whole_wait
+from truegreen.faces.ordering import (
+    FIELDS,
+    apart,
+    check_ground,
+    check_worktree,
+    contract_of,
+    ordered,
+    whole_wait,
+)
 from truegreen.faces.times import instant
 from truegreen.facts import Actor, WakeCause
 from truegreen.model import Disposition, Mode, Role
@@ -74,6 +82,9 @@ class Deeds:
         given = {**_ORDER, **{name: value for name, value in order.items() if value is not None}}
         given["depends_on"] = [self._task(each) for each in given.get("depends_on", ())]
         contract = contract_of(self._config, given, FIELDS, once=once)
+        if given.get("worktree"):
+            check_worktree(contract)
+        contract = apart(self._config, contract, given)
         if actor.role is Role.LEAD and order.get("cwd"):
             check_ground(self._config, contract.cwd)
         choose(contract.isolation)

@@ -34,6 +34,7 @@ from truegreen.work.gates.spoken import gates_of
 from truegreen.work.jail import find_program
 from truegreen.work.judges.spoken import judges_of
 from truegreen.work.workspace import Globs, top_of
+from truegreen.work.workspace.dotgit import repository_of
 
 
 class Speech(NamedTuple):
@@ -145,6 +146,30 @@ def ordered(
         ledger.keep_terms(config.file, None, config.contents.limits)
     terms = at_home(ledger, whole_waits(ledger, contract))
     return ledger.open(terms, actor=actor, key=key, holder=holder)
+
+
+def apart(config: Config, contract: Contract, order: dict[str, Any]) -> Contract:
+    """A queued task in a git repository gets a checkout of its own, unless the order says no.
+
+    Where there is no repository it works in its folder, and takes turns there.
+    """
+    template = config.contents.tasks.get(order.get("template", ""))
+    layers = [layer for layer in (template, config.contents.defaults) if layer]
+    said = [order.get("worktree"), *(layer.worktree for layer in layers)]
+    wanted = next((each for each in said if isinstance(each, bool)), True)
+    return replace(contract, worktree=wanted and in_repository(contract))
+
+
+def in_repository(contract: Contract) -> bool:
+    """Whether the folder of a task lies in a git work tree."""
+    return repository_of(top_of(contract.cwd)) is not None
+
+
+def check_worktree(contract: Contract) -> None:
+    """Refuse a checkout of its own where there is nothing to check out."""
+    if contract.worktree and not in_repository(contract):
+        message = f"{contract.cwd} lies in no git repository: git init it, or work in the folder"
+        raise InvalidInput(message, path="worktree")
 
 
 def whole_waits(ledger: Ledger, contract: Contract) -> Contract:

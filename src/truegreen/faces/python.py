@@ -25,7 +25,7 @@ from truegreen.config import load_config
 from truegreen.contract import Contract, Isolation, read_contract
 from truegreen.contract.reading import learn_types
 from truegreen.doors.line import ask
-from truegreen.errors import InvalidInput, NotRunning, raised
+from truegreen.errors import FolderInUse, InvalidInput, NotRunning, raised
 from truegreen.faces.cli.outcome import exit_status
 from truegreen.faces.declaring import COUNTS, declared
 from truegreen.faces.deeds import Deeds
@@ -74,6 +74,7 @@ class Order(TypedDict, total=False):
     rescue: Sequence[str]
     isolation: str
     cwd: str
+    worktree: bool
     claim_file: str
     pass_env: Sequence[str]
     gateway: bool
@@ -157,8 +158,12 @@ class Truegreen:
     def run(self, command: str | Sequence[str] = (), **order: Unpack[Order]) -> Outcome:
         """A task, taken to its verdict here and now, in one attempt unless the order names more."""
         place = workplace_of(self._config)
-        task = self._ordered(command, dict(order), once=True)
-        Supervisor(self._ledger, place).carry(task, patient=True)
+        task = self._ordered(command, {"worktree": False, **order}, once=True)
+        try:
+            Supervisor(self._ledger, place).carry(task, patient=True)
+        except FolderInUse as busy:
+            self._ledger.cancel(task, actor=operator(), reason=busy.message)
+            raise
         return self.show(task)
 
     def show(self, task: str | Outcome) -> Outcome:
@@ -212,6 +217,7 @@ class Truegreen:
         order["template"] = order.pop("task", "")
         if work and not (words or order["template"] or order.get("agent")):
             words = list(_NOBODY)
+            order.setdefault("worktree", False)  # the program works where it runs
             order.setdefault("title", order.get("goal") or "work of a Python program")
         order["words"] = words
         return str(self._deeds.create(order, actor=operator(), once=once)["id"])
@@ -239,7 +245,7 @@ def _by_hand(contract: Contract, stand_in: tuple[str, ...]) -> Contract:
         message = f"a block of Python can't be kept in {contract.isolation}: order it with none"
         raise InvalidInput(message, path="isolation")
     own = {"command": stand_in, "adapter": "command", "isolation": Isolation.NONE}
-    return replace(contract, **own, agent=contract.agent or "python")
+    return replace(contract, **own, agent=contract.agent or "python", worktree=False)
 
 
 class _Begun(Watch):

@@ -13,7 +13,7 @@ from truegreen.config import Config
 from truegreen.contract import Routine
 from truegreen.errors import InvalidInput, NotFound, TruegreenError, Unavailable
 from truegreen.faces.documents import Document
-from truegreen.faces.ordering import FIELDS, at_home, contract_of, settings_folder
+from truegreen.faces.ordering import FIELDS, apart, at_home, contract_of, settings_folder
 from truegreen.faces.times import instant
 from truegreen.facts import Actor
 from truegreen.outlets.following import doubts
@@ -47,7 +47,7 @@ def definition_of(ledger: Ledger, config: Config, name: str) -> Definition:
     own = template.cwd if isinstance(template.cwd, str) else "."
     cwd = os.path.normpath(os.path.join(settings_folder(config), own))
     order = {**_NOTHING, "template": known[name].task, "cwd": cwd}
-    contract = at_home(ledger, contract_of(config, order, FIELDS))
+    contract = at_home(ledger, apart(config, contract_of(config, order, FIELDS), order))
     return Definition(name, known[name], contract)
 
 

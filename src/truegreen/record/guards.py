@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from truegreen.record.conditions import WAITING
 from truegreen.record.fleet_guards import KEEPING
 from truegreen.record.fleet_rules import FLEET
+from truegreen.record.folders import FOLDERS
 from truegreen.record.metering import METERS
 from truegreen.record.rules import CONVERSATIONS, RECURRENCES, Guard, Rule, changed
 
@@ -332,7 +333,9 @@ _RUNS = (
                 "forbidden",
                 changed("key", "id", "task_key", "attempt", "fence", "created_at", "agent_key")
                 + " OR "
-                + changed("base_digest", "isolation", "lane", "cost_granted", "tokens_granted"),
+                + changed("base_digest", "isolation", "lane", "cost_granted", "tokens_granted")
+                + " OR "
+                + changed("folder_host", "folder"),
                 "the identity of a run is frozen",
             ),
             Rule(
@@ -446,6 +449,7 @@ GUARDS: tuple[Guard, ...] = (
     *_EVENTS,
     *_RUNS,
     *FLEET,
+    *FOLDERS,
     *KEEPING,
     *WAITING,
     *_PEOPLE,

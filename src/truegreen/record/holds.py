@@ -10,6 +10,7 @@ from __future__ import annotations
 from truegreen.enums import StrEnum
 from truegreen.record.conditions import unmet
 from truegreen.record.fleet_rules import ONE_BY_ONE, SPENT, broken
+from truegreen.record.folders import ABOUT_TO, BETWEEN_ATTEMPTS, held, overlapping
 
 
 class Hold(StrEnum):
@@ -26,6 +27,7 @@ class Hold(StrEnum):
     SPENT = "spent"
     RESERVED = "reserved"
     LANE = "lane"
+    FOLDER = "folder"
     LABELS = "labels"
     HOST = "host"
 
@@ -37,6 +39,18 @@ UNMET = (
     " WHERE waivers.task_key = tasks.key AND waivers.needed = needed.value)"
 )
 """A task that another one needs, and that nobody has let it do without."""
+
+IN_USE = (
+    "(EXISTS (SELECT 1 FROM demands JOIN leases ON"
+    f" {held('leases', ':lease_now', ':boot')} AND {overlapping('leases', 'demands')}"
+    f" WHERE demands.task_key = tasks.key {ONE_BY_ONE})"
+    f" OR EXISTS (SELECT 1 {BETWEEN_ATTEMPTS} AND demands.task_key = tasks.key"
+    f" AND (tasks.attempt = 0 OR begun.key < tasks.key) {ONE_BY_ONE})"
+    f" OR EXISTS (SELECT 1 {ABOUT_TO} AND demands.task_key = tasks.key {ONE_BY_ONE}))"
+)
+"""A run works in the folder of a queued task, or in one above or below it, or is about to begin;
+or another task has begun there and is queued for its next attempt, whose result must not contain
+others' work."""
 
 HOLDS = {
     Hold.FROZEN: "EXISTS (SELECT 1 FROM switches WHERE name = 'frozen')",
@@ -57,6 +71,7 @@ HOLDS = {
         "EXISTS (SELECT 1 FROM demands JOIN runs ON runs.lane = demands.lane"
         f" WHERE demands.task_key = tasks.key AND runs.exit_reason IS NULL {ONE_BY_ONE})"
     ),
+    Hold.FOLDER: IN_USE,
     Hold.LABELS: (
         "EXISTS (SELECT 1 FROM demands, {wanted} WHERE demands.task_key = tasks.key"
         f" AND wanted.value NOT IN ({{offered}}) {ONE_BY_ONE})"

@@ -449,6 +449,9 @@ class Lease(Record, frozen=True, array_like=True):
     """When its agent was last seen to do something, by the store's clock."""
     lasts: int = 60_000_000
     """For how many microseconds it is given without a renewal."""
+    folder_host: str = ""
+    folder: str = ""
+    """Where its run may write, with a slash at the end; empty for a folder of its own."""
 
 
 class RoutineRow(Record, frozen=True, array_like=True):

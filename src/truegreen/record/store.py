@@ -27,7 +27,8 @@ from truegreen.record.fleet_rules import (
     about,
     used,
 )
-from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, NEEDED_STATUS, UNMET
+from truegreen.record.folders import ABOUT_TO, BETWEEN_ATTEMPTS, held, overlapping
+from truegreen.record.holds import FIRST_HOLD, HOLD_OF_ALL, IN_USE, NEEDED_STATUS, UNMET
 from truegreen.record.ids import SILENT
 from truegreen.record.lifecycle import SETTLED, UNDER_WAY
 from truegreen.record.rows import columns
@@ -88,6 +89,16 @@ class Tx(Protocol):
 
     def hit(self, query: str, /, **values: object) -> Hit:
         """A guarded write that must meet exactly one row; otherwise the transaction is refused."""
+
+
+def lease_clock(tx: Tx) -> dict[str, object]:
+    """The time that leases go by, as queries ask for it."""
+    return {"lease_now": tx.lease_now, "boot": tx.boot}
+
+
+def clocks(tx: Tx) -> dict[str, object]:
+    """Both clocks, for what holds queued tasks back."""
+    return {"now": tx.now, **lease_clock(tx)}
 
 
 class Store(Protocol):
@@ -191,6 +202,20 @@ _LISTS = {
     "under_way": ", ".join(f"'{status}'" for status in sorted(UNDER_WAY)),
     "needed_status": NEEDED_STATUS,
     "unmet": UNMET,
+    "asked_folder": (
+        "(SELECT CAST(:folder_host AS text) AS folder_host, CAST(:folder AS text) AS folder) asked"
+    ),
+    "folders_overlap": overlapping("leases", "asked"),
+    "own_overlaps": overlapping("own", "asked"),
+    "runs_overlap": overlapping("runs", "asked"),
+    "folder_in_use": IN_USE,
+    "shares_folder": (
+        "CASE WHEN EXISTS (SELECT 1 FROM demands WHERE demands.task_key = tasks.key"
+        " AND demands.folder IS NOT NULL) THEN 1 ELSE 0 END"
+    ),
+    "about_to": ABOUT_TO,
+    "between_attempts": BETWEEN_ATTEMPTS,
+    "folder_held": held("leases", ":lease_now", ":boot"),
     "hold": FIRST_HOLD,
     "hold_of_all": HOLD_OF_ALL,
     "breaker": columns(rows.Breaker, "breakers"),

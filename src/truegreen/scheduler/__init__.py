@@ -250,8 +250,10 @@ class Scheduler:
         return found
 
     def _handed_over(self, placing: Placing) -> list[str]:
-        room = placing.room
-        return [due.task for due in self._ready()[:room] if placing.hand_over(due)] if room else []
+        ready = self._ready()[: placing.room] if placing.room else []
+        return [
+            due.task for due in ready if self._ledger.is_folder_free(due) and placing.hand_over(due)
+        ]
 
     def _ready(self) -> list[Due]:
         """What could start now and is not under way here."""
@@ -281,8 +283,12 @@ class Scheduler:
         seat = next(seat for seat in self._seats if seat.free)
         self._given[due.task] = task
         self._left.discard(task)
-        self._parked[due.task] = (due.revision, time.monotonic() + _PARKED_SECONDS)
+        self._park(due, _PARKED_SECONDS)
         seat.take(lambda: self._carry(seat, due, task))
+
+    def _park(self, due: Due, seconds: float) -> None:
+        """Leave a task alone for a while, as long as it does not move."""
+        self._parked[due.task] = (due.revision, time.monotonic() + seconds)
 
     # -- what happens in a seat -----------------------------------------------------------------
 
@@ -291,6 +297,8 @@ class Scheduler:
             carried = self._carried(seat, task)
         except Exception as error:  # noqa: BLE001 - one task's fault must not take the seat away
             carried = Carried(task, None, f"internal error: {error!r}")
+        if seat.supervisor and seat.supervisor.was_in_use:
+            self._park(due, _IDLE_SECONDS)  # the queue holds it as long as the folder is in use
         seat.supervisor = None
         try:
             self._audience.ended(carried)
@@ -353,9 +361,12 @@ class Scheduler:
             return self._given_to(waiting, min(free, room))
 
     def _given_to(self, waiting: list[Due], free: int) -> list[Due]:
-        left = list(waiting)
-        while left and free:
-            free -= self._give(left.pop(0))
+        left: list[Due] = []
+        for due in waiting:
+            if not free or not self._ledger.is_folder_free(due):
+                left.append(due)
+            else:
+                free -= self._give(due)
         return left
 
     def _placed_once(self, placing: Placing) -> list[Carried]:

@@ -258,6 +258,7 @@ class Attempt:
                 **log_facts(self._worker),
                 **self._worker.door_facts(),
                 **left_facts(prepared.workspace, left),
+                **(prepared.publish(left) if prepared.publish else {}),
                 SETTINGS: compared(self._settings, prepared.ground.top, self._used),
                 **({ASKED: asked(self._reentry.heard)} if self._reentry.heard else {}),
                 **({TOUCHED: last.touched} if prepared.judge_files else {}),

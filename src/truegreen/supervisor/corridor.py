@@ -16,10 +16,20 @@ from msgspec.structs import replace
 
 from truegreen.contract import Contract, read_contract
 from truegreen.doors.marks import put_back
-from truegreen.errors import Held, NotRunning, RemoteAway, TruegreenError, Unavailable
+from truegreen.errors import (
+    FolderInUse,
+    Held,
+    InvalidInput,
+    NotRunning,
+    RemoteAway,
+    TruegreenError,
+    Unavailable,
+)
 from truegreen.facts import SYSTEM, Ticket
 from truegreen.model import ExitDetail, TaskStatus
+from truegreen.record.folders import folder_key
 from truegreen.record.ledger import Dossier, Ledger, Start
+from truegreen.record.ledger.runs import in_use
 from truegreen.record.rows import Task
 from truegreen.supervisor.attempt import Attempt
 from truegreen.supervisor.awaiting import until_met
@@ -27,8 +37,8 @@ from truegreen.supervisor.backoff import deferral_seconds
 from truegreen.supervisor.bribery import FILES, UNSEEN, digest_of, merged, touched_before
 from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.ground import FACT
-from truegreen.supervisor.holder import holder_name, host_name
-from truegreen.supervisor.outpost import placed
+from truegreen.supervisor.holder import holder_name, node
+from truegreen.supervisor.outpost import is_apart, placed, publisher, worked_since
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared, prepare, within
 from truegreen.supervisor.pulse import Pulse, clock_of
@@ -39,7 +49,9 @@ from truegreen.supervisor.tripwire import alarms
 from truegreen.supervisor.watch import Watch
 from truegreen.work.agents.sealing import kept_facts
 from truegreen.work.exits import STOP
+from truegreen.work.workspace import top_of
 
+_LOOK_SECONDS, _RESERVE_SECONDS = 0.2, 600.0
 _SHORT_HOLD_SECONDS = 30.0
 """A back-off that is shorter is waited for; a longer one is a deferral, and said so."""
 
@@ -62,7 +74,12 @@ class Supervisor:
         self._pulse: Pulse | None = None
         self._word = STOP
         self._sent = 0.0
+        self._waits = self._refuses = False
         self.stopped = False
+        self.was_in_use = False
+        """Whether another task worked in the folder of the last one that was carried."""
+        self.gave_up_on = ""
+        """The folder that it was waiting for when it was stopped."""
         self.resting = False
         """Whether what is under way may end, and no further attempt begins."""
 
@@ -75,15 +92,23 @@ class Supervisor:
         if self._pulse:
             self._pulse.ask(at_once=at_once, word=word)
 
-    def carry(self, task_id: str, *, job: str = "", patient: bool = False) -> Task:
+    def carry(
+        self, task_id: str, *, job: str = "", patient: bool = False, waits: bool = False
+    ) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off.
 
         `job` is the order of an engine by which this process was started: it counts once. Who is
-        `patient` waits for what has to happen before the task starts.
+        `patient` waits for what has to happen before the task starts. A folder in which another
+        task works is waited for with `waits`; who is patient and does not wait is refused, and for
+        the queue it is one more hold.
         """
+        self._waits, self._refuses = waits, patient and not waits
         try:
             return self._carry(task_id, job, patient=patient)
         except Held as held:
+            self.was_in_use = isinstance(held, FolderInUse)
+            if self.was_in_use and self._refuses:
+                raise
             self._watch.warn(held.message)
             return self._ledger.task(task_id)
         finally:
@@ -118,7 +143,9 @@ class Supervisor:
             message = f"task {task.id} is not queued (status: {task.status})"
             raise NotRunning(message, status=task.status)
         while self._due(task):
-            task = self.attempt(task_id)
+            if (attempted := self._attempt_in_turn(task_id)) is None:
+                break
+            task = attempted
             if task.status in (TaskStatus.PENDING_QA, TaskStatus.QUEUED):  # it is not over yet
                 self._ledger.reserve(task_id, holder_name(), take=True)
             if task.status is TaskStatus.PENDING_QA:
@@ -127,6 +154,41 @@ class Supervisor:
                 break
         self._ledger.expire_reviews()  # others may have waited too long meanwhile
         return task
+
+    def _attempt_in_turn(self, task_id: str) -> Task | None:
+        """One attempt, after others that work in its folder; nothing where it was stopped first."""
+        while True:
+            try:
+                return self.attempt(task_id)
+            except FolderInUse as busy:
+                if not self._await_folder(task_id, busy):
+                    return None
+
+    def _await_folder(self, task_id: str, busy: FolderInUse) -> bool:
+        """Wait until no other task works in the folder; says whether that came."""
+        folder, reserved = str(busy.details["folder"]), time.monotonic()
+        while use := self._ledger.in_folder(node(), folder, but=task_id):
+            if not self._waits:
+                raise FolderInUse(in_use(use), task=use.task, folder=use.folder)
+            if self.stopped or self.resting:
+                self.gave_up_on = use.path
+                return False
+            self._watch.phase("waits", f"for {use.path}: {use.task} works there")
+            time.sleep(_LOOK_SECONDS)
+            if time.monotonic() - reserved > _RESERVE_SECONDS:
+                self._ledger.reserve(task_id, holder_name(), take=True)
+                reserved = time.monotonic()
+        return True
+
+    def _check_folder(self, task_id: str, contract: Contract) -> int | None:
+        """Refuse a folder in which another task works; the newest run there was before that."""
+        if is_apart(contract):
+            return None
+        seen, folder = self._ledger.last_run_key(), folder_key(top_of(contract.cwd))
+        use = self._ledger.in_folder(node(), folder, but=task_id)
+        if use:
+            raise FolderInUse(in_use(use), task=use.task, folder=use.folder)
+        return seen
 
     def _through_qa(self, task: Task) -> Task:
         """Carry the review of a task out, too; what it says decides where the task goes."""
@@ -182,27 +244,39 @@ class Supervisor:
         self._watch.attempt(dossier.task, contract)
         if dossier.task.qa_of_key is not None:
             return self._review(dossier, contract)
+        terms = self._done_by(contract)
+        seen = self._check_folder(task_id, terms)
         try:
+            self._check_alone(dossier, terms)
             going = going_on(self._ledger, dossier, contract)
-            contract = placed(self._place, task_id, self._done_by(contract))
+            contract = placed(self._ledger, self._place, dossier, terms, self._watch)
             told = retold(self._ledger, dossier, contract)
             prepared = prepare(self._place, dossier, contract, self._watch)
+        except FolderInUse:
+            raise
         except TruegreenError as error:
             return self._misfit(dossier, error)
         touched = self._touched(dossier, prepared)
         prepared = prepared._replace(touched=touched, going=going, told=told)
+        prepared = prepared._replace(publish=publisher(self._place, dossier, terms, prepared))
         prepared = self._afforded(task_id, prepared)
-        ticket = self._engaged(dossier, contract, prepared)
+        self._check_folder(task_id, terms)  # once more: a refused start would leave an agent
+        ticket = self._engaged(dossier, contract, prepared, seen)
 
         def work(pulse: Pulse) -> Task:
-            # Not before it has begun: of two that begin at once, the second must see the first.
-            for other in self._neighbours(ticket, prepared.ground.top):
-                words = f"{other} works in {prepared.ground.top} too: each is judged by both"
-                self._watch.warn(words)
             rooms = (self._ledger, self._place, self._watch)
             return Attempt(Errand(*rooms, prepared, ticket, pulse)).carry_out()
 
         return self._held(ticket, work)
+
+    def _check_alone(self, dossier: Dossier, contract: Contract) -> None:
+        """Work of others since the last attempt could not be told from this task's own."""
+        if other := worked_since(self._ledger, dossier, contract):
+            message = (
+                f"{other} has worked in {contract.cwd} since the last attempt, so that their"
+                " results can't be told apart: start a new task, or use --worktree"
+            )
+            raise InvalidInput(message)
 
     def _afforded(self, task_id: str, prepared: Prepared) -> Prepared:
         """The same with no more to spend than limits over everybody leave."""
@@ -256,22 +330,18 @@ class Supervisor:
                 break_off(self._ledger, ticket, error)
                 return self._ledger.task(ticket.task)
 
-    def _neighbours(self, ticket: Ticket, top: str) -> list[str]:
-        """Tasks that other supervisors carry out in the same work tree right now."""
-        found = []
-        for left in self._ledger.owned(host_name()):
-            facts = msgspec.json.decode(self._ledger.run(left.run)[0].facts)
-            if left.run != ticket.run and facts.get(FACT, {}).get("top") == top:
-                found.append(left.task)
-        return found
-
     def _forget(self, pulse: Pulse) -> None:
         self._pulse = None
         pulse.close()
 
-    def _engaged(self, dossier: Dossier, contract: Contract, prepared: Prepared) -> Ticket:
+    def _engaged(
+        self, dossier: Dossier, contract: Contract, prepared: Prepared, seen: int | None
+    ) -> Ticket:
         """Start a run: by a new agent, or by the one whose conversation goes on."""
         start, going = start_of(prepared, self._place.lease), prepared.going
+        if seen is not None:  # it works in place, where no other task may work meanwhile
+            folder = folder_key(prepared.ground.top)
+            start = start._replace(folder_host=node(), folder=folder, seen_run=seen)
         if going is None:
             return self._reserve(dossier, self._doer(contract, prepared), start)
         return self._begin(dossier, start._replace(agent=going.agent, wake=going.wake))

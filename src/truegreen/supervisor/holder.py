@@ -6,12 +6,10 @@ import os
 
 import msgspec
 
+from truegreen.hosts import node
 from truegreen.work.tree import Identity, me
 
-
-def node() -> str:
-    """What this machine calls itself."""
-    return os.uname().nodename[:100]
+__all__ = ["holder_name", "host_name", "node", "process_of", "read_holder"]
 
 
 def host_name() -> str:

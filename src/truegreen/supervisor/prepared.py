@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -65,6 +66,8 @@ class Prepared(NamedTuple):
     """The agent whose conversation goes on; without it a new one begins."""
     told: Retold = Retold()
     """What a new one has to hear of what others were told."""
+    publish: Callable[[Snapshot], dict[str, Any]] | None = None
+    """Leaves the work on a branch, where it was done in a checkout; gives facts of the run."""
 
     def touched_now(self, place: Place) -> dict[str, str]:
         """Which files of judges are others than before the run."""

@@ -147,7 +147,7 @@ def _elsewhere(last: LastWork, contract: Contract) -> str:
     ground = msgspec.convert(told, Ground)
     if ground.host not in ("", node()):
         return f"its work tree is on host {ground.host}, and this is {node()}"
-    if contract.source:
+    if contract.source or contract.worktree:
         return "" if os.path.isdir(ground.top) else f"its work tree is gone: {ground.top}"
     if not os.path.isdir(contract.cwd):
         return f"its work tree is gone: {contract.cwd}"

@@ -103,6 +103,14 @@ def _lane(why: Why) -> tuple[str, str]:
     return f'{taken} is in its lane "{why.lane}"; one at a time', f"truegreen wait {taken}"
 
 
+def _folder(why: Why) -> tuple[str, str]:
+    taken, folder = why.folder_taken_by, why.folder.rstrip("/") or "/"
+    if not taken:
+        return f"a task worked in {folder} a moment ago", f"truegreen why {why.task.id}"
+    words = f"works in {folder}: {taken}; a folder has one task at a time"
+    return words, f"truegreen wait {taken}"
+
+
 def _labels(why: Why) -> tuple[str, str]:
     wanted = ",".join(why.labels)
     return f"no worker that was asked offers {wanted}", f"truegreen worker --labels {wanted}"
@@ -123,6 +131,7 @@ WORDS: dict[Hold, Callable[[Why], tuple[str, str]]] = {
     Hold.SPENT: _spent,
     Hold.RESERVED: _reserved,
     Hold.LANE: _lane,
+    Hold.FOLDER: _folder,
     Hold.LABELS: _labels,
     Hold.HOST: _host,
 }
@@ -139,6 +148,7 @@ BRIEFLY = {
     Hold.SPENT: "a limit is spent",
     Hold.RESERVED: "somebody is about to carry it out",
     Hold.LANE: "another one is in its lane",
+    Hold.FOLDER: "another task works in its folder",
     Hold.LABELS: "no worker offers its labels",
     Hold.HOST: "no worker is on its host",
 }
@@ -174,6 +184,7 @@ def why(frame: Frame, task: str, labels: str | None) -> int:
         "conditions": [condition_document(each) for each in found.conditions],
         "labels": list(found.labels),
         "lane": found.lane or None,
+        "folder": found.folder or None,
     }
     frame.give(document, lambda paper: _draw(paper, document))
     return PERSON if found.hold else OK

@@ -17,20 +17,22 @@ from truegreen.contract import (
     Isolation,
     read_contract,
 )
-from truegreen.errors import InvalidInput, Refused
+from truegreen.errors import FolderInUse, InvalidInput, Refused
 from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.declared import OFFERING_HERE, Argument, Declared, Option
 from truegreen.faces.cli.outcome import tell
 from truegreen.faces.cli.progress import shown
 from truegreen.faces.cli.signals import interruptible
 from truegreen.faces.documents import whole
-from truegreen.faces.ordering import contract_of, ordered
+from truegreen.faces.ordering import apart, check_worktree, contract_of, ordered
 from truegreen.model import Level, Mode, ProofMode, TaskStatus
+from truegreen.record.folders import folder_key
 from truegreen.record.ledger import Ledger
+from truegreen.record.ledger.runs import in_use
 from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, node
-from truegreen.supervisor.outpost import source_of
+from truegreen.supervisor.outpost import is_apart, source_of
 from truegreen.supervisor.preflight import check_programs
 from truegreen.work.agents import adapter_of
 from truegreen.work.jail import choose
@@ -41,26 +43,62 @@ from truegreen.work.workspace.dotgit import remotes_of, repository_of
 ENGINE_ENDED = "the engine ended the job"
 
 
-def run(frame: Frame, *, no_wait: bool, **options: Any) -> int:
+def run(
+    frame: Frame, *, no_wait: bool, worktree: bool, wait_for_folder: bool, **options: Any
+) -> int:
     """Create a task and take it to a verdict, here and now, without a server.
 
     One attempt, unless --max-attempts or the template of --task names more.
+    A folder has one task at a time: while another one works there, this one waits or is refused.
 
     Exit status: 0 succeeded and nothing else, 1 failed, 2 refused, 3 a person is needed, 4 cap hit,
     5 infrastructure, 6 canceled or terminated, 75 deferred, 130 interrupted.
     """
     config = frame.load()
-    contract = contract_of(config, options, once=True)
+    contract = contract_of(config, {**options, "worktree": worktree or None}, once=True)
+    check_worktree(contract)
     choose(contract.isolation)
     workplace_of(config)
     check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
     check_preflight(contract)
     with frame.ledger(makes=True) as ledger:
         ledger.check_thawed()
+        waits = wait_for_folder or agrees_to_wait(frame, ledger, contract, can_ask=not no_wait)
         task = ordered(ledger, config, contract, actor=operator(), holder=holder_name())
         if no_wait:
-            return in_background(frame, config, ledger, task.id)
-        return carry_out(frame, config, ledger, task.id)
+            return in_background(frame, config, ledger, task.id, waits=waits)
+        try:
+            return carry_out(frame, config, ledger, task.id, waits=waits, cancels=True)
+        except FolderInUse as busy:  # taken since it was looked at
+            ledger.cancel(task.id, actor=operator(), reason=busy.message)
+            raise refused(busy) from None
+
+
+def agrees_to_wait(
+    frame: Frame, ledger: Ledger, contract: Contract, *, task: str = "", can_ask: bool = True
+) -> bool:
+    """Whether to wait for a folder in use; without an answer that is refused."""
+    if is_apart(contract):
+        return False
+    use = ledger.in_folder(node(), folder_key(top_of(contract.cwd)), but=task)
+    if use is None:
+        return False
+    busy = FolderInUse(in_use(use), task=use.task, folder=use.path)
+    if frame.json or not (can_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise refused(busy)
+    import click  # noqa: PLC0415 - only a question needs it
+
+    if not click.confirm(f"{busy.message}. Wait for it?", default=True, err=True):
+        raise refused(busy)
+    return True
+
+
+def refused(busy: FolderInUse) -> FolderInUse:
+    """The refusal of a folder in use, with what can be done instead."""
+    other, ways = busy.details["task"], "wait with --wait-for-folder, or use --worktree"
+    steps = ("--wait-for-folder", "--worktree", f"truegreen wait {other}")
+    folder = busy.details["folder"]
+    return FolderInUse(f"{busy.message}: {ways}", allowed=steps, task=other, folder=folder)
 
 
 def check_preflight(contract: Contract) -> None:
@@ -80,29 +118,35 @@ def add(frame: Frame, *, worktree: bool, here: bool, **options: Any) -> int:
     config = frame.load()
     with frame.ledger(makes=True) as ledger:
         needed = [ledger.find("tsk", task) for task in options.pop("depends_on")]
-        contract = contract_of(config, {**options, "depends_on": needed})
-        contract = reachable(contract, config, ledger, worktree=worktree, here=here)
+        if here and worktree:
+            raise InvalidInput("--here and --worktree don't go together: leave one out")
+        said = False if here else worktree or None
+        order = {**options, "depends_on": needed, "worktree": said}
+        contract = contract_of(config, order)
+        check_worktree(contract)
+        contract = reachable(apart(config, contract, order), config, ledger, here=here)
         task = ordered(ledger, config, contract, actor=operator())
         document = whole(ledger, ledger.dossier(task.id))
         frame.give(document, lambda paper: paper.say(task.id))
     return 0
 
 
-def reachable(
-    contract: Contract, config: Config, ledger: Ledger, *, worktree: bool, here: bool
-) -> Contract:
-    """The contract so that whoever takes the task can have its work tree; or this host alone."""
-    if here and worktree:
-        raise InvalidInput("--here and --worktree don't go together: leave one out")
-    if here or not (worktree or ledger.is_shared):
-        return replace(contract, host=node()) if here else contract
+def reachable(contract: Contract, config: Config, ledger: Ledger, *, here: bool) -> Contract:
+    """The contract so that any host that takes the task can have its work tree; or this one."""
+    if here:
+        return replace(contract, host=node())
+    if not ledger.is_shared:
+        return contract
     repository = repository_of(top_of(contract.cwd))
-    if not worktree and (repository is None or not remotes_of(repository)):
-        return replace(contract, host=node())  # nobody else could have this folder
-    return replace(contract, source=source_of(place_of(config), contract.cwd, apart=worktree))
+    if repository is None or not remotes_of(repository):
+        return replace(contract, host=node())  # no other host could have this folder
+    source = source_of(place_of(config), contract.cwd, apart=contract.worktree)
+    return replace(contract, source=source, worktree=False)
 
 
-def attempt(frame: Frame, task: str, labels: str, job: str, *, anyway: bool) -> int:
+def attempt(
+    frame: Frame, task: str, labels: str, job: str, *, anyway: bool, wait_for_folder: bool
+) -> int:
     """Take a queued task to a verdict, here and now. Exit status as `run`.
 
     Refused where the task wants labels or a host that this machine is not said to have.
@@ -113,7 +157,11 @@ def attempt(frame: Frame, task: str, labels: str, job: str, *, anyway: bool) -> 
         # Who gave the order to an engine has looked already; what is not queued is refused below.
         if not (anyway or job) and ledger.task(task_id).status is TaskStatus.QUEUED:
             check_offer(ledger, task_id, labels, "attempt")
-        return carry_out(frame, config, ledger, task_id, job)
+        waits = wait_for_folder
+        if not (waits or job) and ledger.task(task_id).status is TaskStatus.QUEUED:
+            contract = read_contract(ledger.dossier(task_id).contract)
+            waits = agrees_to_wait(frame, ledger, contract, task=task_id)
+        return carry_out(frame, config, ledger, task_id, job, waits=waits)
 
 
 def check_offer(ledger: Ledger, task_id: str, labels: str, verb: str) -> None:
@@ -129,21 +177,38 @@ def check_offer(ledger: Ledger, task_id: str, labels: str, verb: str) -> None:
         raise Refused(words, allowed=(step,))
 
 
-def carry_out(frame: Frame, config: Config, ledger: Ledger, task_id: str, job: str = "") -> int:
-    """Supervise a task to its end and say both axes."""
+def carry_out(
+    frame: Frame,
+    config: Config,
+    ledger: Ledger,
+    task_id: str,
+    job: str = "",
+    *,
+    waits: bool = False,
+    cancels: bool = False,
+) -> int:
+    """Supervise a task to its end and say both axes.
+
+    `waits` for a folder in use; who interrupts that `cancels` the task.
+    """
     with shown(frame) as watch:
         supervisor = Supervisor(ledger, workplace_of(config), watch)
         # An engine that ends a job calls nothing off: the task goes back into the queue.
         with interruptible(partial(supervisor.stop, word=ENGINE_ENDED) if job else supervisor.stop):
-            supervisor.carry(task_id, job=job, patient=not job)
+            supervisor.carry(task_id, job=job, patient=not job, waits=waits)
+    if cancels and supervisor.gave_up_on:
+        reason = f"interrupted while it waited for {supervisor.gave_up_on}"
+        ledger.cancel(task_id, actor=operator(), reason=reason)
     return tell(frame, ledger, task_id, interrupted=supervisor.stopped)
 
 
-def in_background(frame: Frame, config: Config, ledger: Ledger, task_id: str) -> int:
+def in_background(
+    frame: Frame, config: Config, ledger: Ledger, task_id: str, *, waits: bool = False
+) -> int:
     """Have a task carried out by a process of its own; says its id."""
     # Not as Python has it: agents write in this folder, and a truegreen.py there would be run.
     words = [sys.executable, "-P", "-m", "truegreen", "attempt", task_id, "--anyway", "--json"]
-    words += ["--store", config.store]
+    words += ["--store", config.store, *(["--wait-for-folder"] if waits else [])]
     folder = os.path.join(config.state_dir, "runs")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     log = os.path.join(folder, f"{task_id}.log")
@@ -253,12 +318,18 @@ _CONTRACT = (
         off="--no-gateway",
     ),
 )
+_WAIT_FOR_FOLDER = Option(
+    "--wait-for-folder", "Wait while another task works in the same folder.", kind=bool
+)
+_WORKTREE = "Work in a checkout of its own, and leave the result on the branch truegreen/TASK."
 _WORDS = Argument("words", "[--] [COMMAND]...", rest=True)
 _RUN = Declared(
     "run",
     run,
     (
         Option("--no-wait", "Carry it out in the background; says its id.", kind=bool),
+        _WAIT_FOR_FOLDER,
+        Option("--worktree", _WORKTREE, kind=bool),
         *_CONTRACT,
     ),
     _WORDS,
@@ -282,7 +353,7 @@ _ADD = Declared(
             offers=("tasks",),
         ),
         Option("--label", "Only a worker that has it.", "L", called="labels", many=True),
-        Option("--worktree", "In a fresh checkout of HEAD, wherever it runs.", kind=bool),
+        Option("--worktree", f"{_WORKTREE} The default in a git repository.", kind=bool),
         Option("--here", "On this host alone, in the folder as it is.", kind=bool),
         *_CONTRACT,
     ),
@@ -298,6 +369,7 @@ _ATTEMPT = Declared(
     attempt,
     (
         *OFFERING_HERE,
+        _WAIT_FOR_FOLDER,
         Option("--job", "The order of an engine; refused if it was taken.", "JOB", default=""),
     ),
     Argument("task", offers=("tasks",), statuses=(TaskStatus.QUEUED,)),

@@ -156,6 +156,10 @@ class Order(Asked, frozen=True):
         Meta(description='Such as {"turns": 40, "time": "1h", "cost_usd": 5}.'),
     ] = None
     cwd: Annotated[str | None, Meta(description="The folder to work in.")] = None
+    worktree: Annotated[
+        bool | None,
+        Meta(description="false: in the folder itself; a git repository is checked out otherwise."),
+    ] = None
     isolation: Annotated[Isolation | None, Meta(description="For operators only.")] = None
     priority: (
         Annotated[int, Meta(ge=-TOP_PRIORITY, le=TOP_PRIORITY, description="Higher comes first.")]

@@ -25,7 +25,7 @@ from truegreen.record.ledger.limits import Used, limits_of
 from truegreen.record.ledger.reads import LONGEST_PAGE, Need, bounded, keys_of, unmet
 from truegreen.record.ledger.workers import STALE_SECONDS
 from truegreen.record.rows import FOR_ENGINES, Job, Task, read
-from truegreen.record.store import Row, Tx
+from truegreen.record.store import Row, Tx, clocks, lease_clock
 from truegreen.tuples import NamedTuple
 
 RESERVED_SECONDS = 3600.0
@@ -37,6 +37,8 @@ class Due(NamedTuple):
     task: str
     revision: int
     chain: str | None
+    shares: bool = False
+    """Whether it works in a folder where other tasks could work, too."""
 
 
 class Why(NamedTuple):
@@ -61,6 +63,10 @@ class Why(NamedTuple):
     """The only machine where it can run."""
     conditions: tuple[Condition, ...] = ()
     """What else has not happened that it waits for."""
+    folder: str = ""
+    """Where it would work; empty for a folder of its own."""
+    folder_taken_by: str = ""
+    """The task that works there, or has begun there and is queued to go on."""
 
 
 class HeldBack(NamedTuple):
@@ -100,14 +106,23 @@ class Dispatch(Conditions):
             return []
 
         def act(tx: Tx) -> Callable[[], list[Due]]:
-            taken = [
-                due
-                for due in chosen(_dispatchable(tx, offered, limit))
-                if self._reserve(tx, due.chain or due.task, holder, take=False)
-            ]
+            taken: list[Due] = []
+            for due in chosen(_dispatchable(tx, offered, limit)):
+                # Of tasks for one folder only the first is taken: the others are held from then on.
+                if taken and due.shares and _is_in_use(tx, due.task):
+                    continue
+                if self._reserve(tx, due.chain or due.task, holder, take=False):
+                    taken.append(due)
             return lambda: taken
 
         return self._do(act)
+
+    def is_folder_free(self, due: Due) -> bool:
+        """Whether no other task works in the folder of one that could start, or is about to."""
+        if not due.shares:
+            return True
+        with self._store.snapshot() as tx:
+            return not _is_in_use(tx, due.task)
 
     def why(self, task_id: str, labels: Iterable[str] | None = None) -> Why:
         """What holds a queued task back first, asked of the list that the dispatcher goes by.
@@ -124,7 +139,7 @@ class Dispatch(Conditions):
                 raise NotRunning(message, status=task.status)
             asked = _asked(tx, task)
             offered = _all_of(asked) if labels is None else to_json(sorted(labels))
-            found = tx.one("hold_of_task", key=task.key, now=tx.now, labels=offered)
+            found = tx.one("hold_of_task", key=task.key, labels=offered, **clocks(tx))
             return _why(tx, task, Hold(found[0]) if found and found[0] else None, asked)
 
     def waive(self, task_id: str, needed: str, *, actor: Actor, reason: str) -> Task:
@@ -163,8 +178,9 @@ class Dispatch(Conditions):
         """Queued tasks that could not start now where these labels are, and what holds each."""
         offered = to_json(sorted(labels))
         with self._store.snapshot() as tx:
-            counted = tx.all("held_back", now=tx.now, labels=offered)
-            rows = tx.all("held_tasks", now=tx.now, labels=offered, n=bounded(limit))
+            values = {"labels": offered, **clocks(tx)}
+            counted = tx.all("held_back", **values)
+            rows = tx.all("held_tasks", **values, n=bounded(limit))
             tasks = [(read(Task, row[:-1]), Hold(row[-1])) for row in rows]
             whys = [_why(tx, task, hold, _asked(tx, task)) for task, hold in tasks]
         return HeldBack({Hold(hold): number for hold, number in counted if hold}, whys)
@@ -177,7 +193,7 @@ class Dispatch(Conditions):
         if not queued:
             return needs, holds
         with self._store.snapshot() as tx:
-            values = {"now": tx.now, "seen": tx.now - microseconds(STALE_SECONDS)}
+            values = {**clocks(tx), "seen": tx.now - microseconds(STALE_SECONDS)}
             rows = tx.all("waits_of_tasks", keys=keys_of(queued), **values)
         for key, hold, needed, status in sorted(rows, key=lambda row: (row[0], row[2] or "")):
             if hold:
@@ -192,7 +208,7 @@ class Dispatch(Conditions):
         if not queued:
             return {}
         with self._store.snapshot() as tx:
-            values = {"now": tx.now, "seen": tx.now - microseconds(STALE_SECONDS)}
+            values = {**clocks(tx), "seen": tx.now - microseconds(STALE_SECONDS)}
             rows = tx.all("holds_of_tasks", keys=keys_of(queued), **values)
         return {key: Hold(hold) for key, hold in rows if hold}
 
@@ -251,12 +267,19 @@ class Dispatch(Conditions):
 
 
 def _dispatchable(tx: Tx, labels: Iterable[str], limit: int) -> list[Due]:
-    values = {"now": tx.now, "labels": to_json(sorted(labels)), "n": bounded(limit)}
-    return [Due(*row) for row in tx.all("dispatchable", **values)]
+    values = {**clocks(tx), "labels": to_json(sorted(labels)), "n": bounded(limit)}
+    return [
+        Due(task, revision, chain, bool(shares))
+        for task, revision, chain, shares in tx.all("dispatchable", **values)
+    ]
+
+
+def _is_in_use(tx: Tx, task: str) -> bool:
+    return tx.one("is_folder_in_use", task=task, **clocks(tx)) is not None
 
 
 def _asked(tx: Tx, task: Task) -> Row:
-    return tx.one("demand", task_key=task.key) or ("[]", None, None, None)
+    return tx.one("demand", task_key=task.key) or ("[]", None, None, None, None, None)
 
 
 def _why(tx: Tx, task: Task, hold: Hold | None, asked: Row) -> Why:
@@ -274,7 +297,17 @@ def _why(tx: Tx, task: Task, hold: Hold | None, asked: Row) -> Why:
         _job_of(tx, held[0]) if held else None,
         asked[3] or "",
         tuple(open_of(tx, [task.key])),
+        asked[5] or "",
+        _in_folder(tx, task, asked) if hold is Hold.FOLDER else "",
     )
+
+
+def _in_folder(tx: Tx, task: Task, asked: Row) -> str:
+    where = {"folder_host": asked[4] or "", "folder": asked[5] or ""}
+    found = tx.one("folder_in_use", task=task.id, **where, **lease_clock(tx))
+    found = found or tx.one("folder_begun", task_key=task.key)
+    found = found or tx.one("folder_awaited", task_key=task.key, now=tx.now)
+    return found[0] if found else ""
 
 
 def _breaker(tx: Tx, task: Task, hold: Hold) -> Standing | None:

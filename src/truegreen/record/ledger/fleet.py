@@ -25,7 +25,7 @@ from truegreen.record.ledger.limits import (
 from truegreen.record.ledger.reads import PAGE, bounded
 from truegreen.record.ledger.strikes import Strikes
 from truegreen.record.rows import Breaker, LimitRow, Task, read
-from truegreen.record.store import Row, Tx
+from truegreen.record.store import Row, Tx, clocks
 from truegreen.tuples import NamedTuple
 
 LIMIT = "limit"
@@ -132,7 +132,8 @@ class Fleet(Strikes):
     def check_free(self, task_id: str) -> None:
         """Refuse where a breaker or a limit holds a queued task back; nothing is charged."""
         with self._store.snapshot() as tx:
-            found = tx.one("hold_of_task", key=_key(tx, task_id), now=tx.now, labels="[]")
+            values = {"labels": "[]", **clocks(tx)}
+            found = tx.one("hold_of_task", key=_key(tx, task_id), **values)
         hold = found[0] if found else None
         if hold in OF_THE_FLEET:
             raise Held(f"{task_id} is held back ({hold}): {_LOOK[Hold(hold)]}", hold=hold)

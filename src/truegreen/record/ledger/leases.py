@@ -30,7 +30,9 @@ from truegreen.record.ledger.inputs import as_json, microseconds, to_json
 from truegreen.record.ledger.reads import bounded
 from truegreen.record.ledger.runs import (
     LEASE_SECONDS,
+    FolderUse,
     Runs,
+    user_of,
 )
 from truegreen.record.lifecycle import decide
 from truegreen.record.rows import Lease, Task, read
@@ -145,6 +147,25 @@ class Leases(Runs):
     def free_locks(self, seconds: float) -> int:
         """Cut off writers that were frozen half-way and keep what they locked; says how many."""
         return self._store.end_stuck(seconds)
+
+    def in_folder(self, host: str, folder: str, *, but: str = "") -> FolderUse | None:
+        """The task that works in a folder, or in one above or below it; `but` one is left out."""
+        with self._store.snapshot() as tx:
+            where = {"folder_host": host, "folder": folder, "task": but}
+            return user_of(tx, where)
+
+    def used_since(self, host: str, folder: str, run_key: int, *, but: str) -> str:
+        """The last other task that has worked in a folder after a run; empty if none has."""
+        with self._store.snapshot() as tx:
+            where = {"folder_host": host, "folder": folder, "task": but}
+            found = tx.one("folder_used_since", **where, after=run_key)
+        return found[0] if found else ""
+
+    def last_run_key(self) -> int:
+        """The key of the newest run."""
+        with self._store.snapshot() as tx:
+            found = tx.one("last_run_key")
+        return found[0] if found else 0
 
     def owned(self, host: str, *, limit: int = 1000, after: int = 0) -> list[Overdue]:
         """Runs whose supervisor's name begins so, whether or not their lease ran out."""
@@ -289,6 +310,8 @@ class Leases(Runs):
                 boot=tx.boot,
                 expires_at=tx.lease_now + lease,
                 lasts=lease,
+                folder_host="",  # what was left is checked in copies
+                folder="",
             )
             return lambda: ticket
 

@@ -13,6 +13,7 @@ from truegreen.contract import checked
 from truegreen.errors import (
     AlreadyDeclared,
     BudgetSpent,
+    FolderInUse,
     InvalidInput,
     NotRunning,
     Refused,
@@ -33,6 +34,7 @@ from truegreen.model import (
     cell_of,
     is_reported,
 )
+from truegreen.record.folders import LONGEST
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.desk import Entry, Work
 from truegreen.record.ledger.exits import (
@@ -55,7 +57,7 @@ from truegreen.record.ledger.strikes import Strikes
 from truegreen.record.ledger.terms import budget_of, charged
 from truegreen.record.lifecycle import Step, after_exit, after_failure, decide
 from truegreen.record.rows import Event, Run, Task, read
-from truegreen.record.store import Hit, Tx
+from truegreen.record.store import Hit, Tx, clocks, lease_clock
 from truegreen.tuples import NamedTuple
 
 LEASE_SECONDS = 60.0
@@ -80,6 +82,25 @@ class Start(NamedTuple):
     cost_usd: float = CRUMB_USD
     """What is set aside for it of whatever limits there are."""
     tokens: int = 1
+    folder_host: str = ""
+    folder: str = ""
+    """Where its run may write, as `folder_key` names it; empty for a folder of its own."""
+    seen_run: int | None = None
+    """The newest run when the folder was free and its files were looked at."""
+
+
+class FolderUse(NamedTuple):
+    """Which task works in a folder, by which run; the folder may lie above or below."""
+
+    task: str
+    run: str
+    """Empty between two attempts."""
+    folder: str
+
+    @property
+    def path(self) -> str:
+        """The folder as people write it."""
+        return self.folder.rstrip("/") or "/"
 
 
 class Runs(Strikes):
@@ -117,7 +138,7 @@ class Runs(Strikes):
         _check_start(start)
 
         def act(tx: Tx) -> Callable[[], list[Ticket]]:
-            offered = {"now": tx.now, "labels": to_json(sorted(labels))}
+            offered = {**clocks(tx), "labels": to_json(sorted(labels))}
             tickets: list[Ticket] = []
             for task_id, together in tx.all("ready", **offered, n=limit):
                 task = self._task(tx, task_id)
@@ -136,6 +157,7 @@ class Runs(Strikes):
         if task.not_before > tx.now:
             seconds = (task.not_before - tx.now) / 1e6
             raise Refused(f"{task.id} is held back for {seconds:.0f} s", not_before=task.not_before)
+        self._check_folder(tx, task, start)
         agent_key = self._engage(tx, start.agent)
         ticket = Ticket(task.id, new_id("run", tx.now), task.fence + 1, os.urandom(16).hex())
         attempt = task.attempt + 1
@@ -164,6 +186,8 @@ class Runs(Strikes):
             facts=as_json(dict(start.facts), "facts"),
             cost_granted=micros(start.cost_usd),
             tokens_granted=start.tokens,
+            folder_host=start.folder_host,
+            folder=start.folder,
             now=tx.now,
         )
         tx.run(
@@ -174,6 +198,8 @@ class Runs(Strikes):
             boot=tx.boot,
             expires_at=tx.lease_now + microseconds(start.lease_seconds),
             lasts=microseconds(start.lease_seconds),
+            folder_host=start.folder_host,
+            folder=start.folder,
         )
         if start.wake:
             tx.hit(
@@ -185,6 +211,21 @@ class Runs(Strikes):
                 now=tx.now,
             )
         return ticket
+
+    @staticmethod
+    def _check_folder(tx: Tx, task: Task, start: Start) -> None:
+        """Name the task that works in the folder; that none does is a rule of the database, too."""
+        if not start.folder:
+            return
+        where = {"folder_host": start.folder_host, "folder": start.folder, "task": task.id}
+        found = user_of(tx, where)
+        if found:
+            raise FolderInUse(in_use(found), task=found.task, folder=found.folder)
+        since = start.seen_run
+        late = tx.one("folder_used_since", **where, after=since) if since is not None else None
+        if late:
+            message = f"{late[0]} has worked in {start.folder} since its files were looked at"
+            raise FolderInUse(message, task=late[0], folder=start.folder)
 
     def _engage(self, tx: Tx, agent_id: str | None) -> int | None:
         """An agent can be at one run at a time, and a terminated one at none."""
@@ -485,7 +526,21 @@ class Runs(Strikes):
             raise Stale(message, stale="run", exit_reason=run.exit_reason)
 
 
+def user_of(tx: Tx, where: dict[str, str]) -> FolderUse | None:
+    """The task that works in a folder; or has begun there, and its supervisor is to go on."""
+    found = tx.one("folder_in_use", **where, **lease_clock(tx))
+    found = found or tx.one("folder_reserved", **where, now=tx.now)
+    return FolderUse(*found) if found else None
+
+
+def in_use(found: FolderUse) -> str:
+    """The words of a refusal for a folder."""
+    return f"{found.task} works in {found.path}; a folder has one task at a time"
+
+
 def _check_start(start: Start) -> None:
+    checked(start.folder_host, "host", 100)
+    checked(start.folder, "folder", LONGEST)
     checked(start.holder, "holder", 200)
     checked(start.isolation, "isolation", 100)
     checked(start.base_digest, "base digest", WORD_LIMIT)

@@ -9,8 +9,10 @@ from truegreen.contract import Contract, contract_digest
 from truegreen.contract.reading import checked_word
 from truegreen.errors import InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
+from truegreen.hosts import node
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
+from truegreen.record.folders import folder_key
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.conditions import latest_of
 from truegreen.record.ledger.desk import (
@@ -104,6 +106,7 @@ class Tasks(Dispatch):
             client=contract.adapter,
             agent=contract.agent,
             host=contract.host or None,
+            **_folder(contract, is_review=qa_of_key is not None),
         )
         if waits:
             task = self._task(tx, task_id)
@@ -195,6 +198,16 @@ class Tasks(Dispatch):
             return {}
         cell = self._unjudged(tx, run, run.exit_reason)
         return {"verdict": Outcome.UNKNOWN, "cell": cell}
+
+
+def _folder(contract: Contract, *, is_review: bool) -> dict[str, str | None]:
+    """Where a task will work; nothing where it gets a checkout or a copy of its own."""
+    source = contract.source
+    apart = contract.worktree or (source is not None and source.apart) or is_review
+    if apart or not contract.cwd:
+        return {"folder_host": None, "folder": None}
+    home = contract.host or (source.host if source else "") or node()
+    return {"folder_host": home, "folder": folder_key(contract.cwd)}
 
 
 def _same(first: Task, contract: Contract) -> Task:

@@ -16,7 +16,7 @@ from truegreen.record.ledger.desk import Desk, Entry
 from truegreen.record.ledger.inputs import REASON_LIMIT
 from truegreen.record.ledger.reads import PAGE, bounded
 from truegreen.record.rows import Beat, read
-from truegreen.record.store import Tx
+from truegreen.record.store import Tx, clocks
 from truegreen.tuples import NamedTuple
 
 _AT_ONCE = 100
@@ -92,7 +92,7 @@ class Watching(Desk):
     def ages(self) -> Ages:
         """Since when the oldest wait for a seat, and for their checks."""
         with self._store.snapshot() as tx:
-            waits = tx.one("waits_for_a_seat", now=tx.now, labels="[]", n=_QUEUE_LOOK)
+            waits = tx.one("waits_for_a_seat", labels="[]", n=_QUEUE_LOOK, **clocks(tx))
             pending = tx.all("pending_since", before=tx.now, n=_AT_ONCE)
             since = min((row[1] for row in pending), default=None)
             return Ages(tx.now, waits[1] if waits else None, since)
@@ -164,7 +164,7 @@ def _pending(tx: Tx, alerts: Alerts) -> Iterator[Alert]:
 def _queue(tx: Tx, alerts: Alerts) -> Iterator[Alert]:
     counted = tx.all("counters")
     depth = sum(row[3] for row in counted if row[0] == TaskStatus.QUEUED)
-    waits = tx.one("waits_for_a_seat", now=tx.now, labels="[]", n=_QUEUE_LOOK) if depth else None
+    waits = tx.one("waits_for_a_seat", labels="[]", n=_QUEUE_LOOK, **clocks(tx)) if depth else None
     limit = alerts.queued_after
     if waits and tx.now - waits[1] >= limit:
         task, since = waits

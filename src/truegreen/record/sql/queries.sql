@@ -61,7 +61,7 @@ SELECT tasks.id, {together} FROM tasks
 -- name: dispatchable
 -- Queued tasks that could start now and that nobody is about to, most urgent first. A review comes
 -- with the task that it is about.
-SELECT tasks.id, tasks.revision, above.id FROM tasks
+SELECT tasks.id, tasks.revision, above.id, {shares_folder} FROM tasks
   LEFT JOIN tasks above ON above.key = tasks.qa_of_key
   WHERE tasks.status = 'queued' AND {hold} IS NULL
   ORDER BY tasks.priority DESC, tasks.key LIMIT :n;
@@ -73,6 +73,10 @@ SELECT {hold} FROM tasks WHERE tasks.key = :key;
 -- name: is_held
 -- Whether something holds a queued task back by now.
 SELECT 1 FROM tasks WHERE tasks.key = :key AND {hold} IS NOT NULL;
+
+-- name: is_folder_in_use
+-- Whether another task works in the folder of a queued one, or is about to.
+SELECT 1 FROM tasks WHERE tasks.id = :task AND {folder_in_use};
 
 -- name: unmet_needs
 -- What tasks depend on that has not succeeded and was not waived, and how it stands.
@@ -102,12 +106,13 @@ SELECT tasks.key, {hold_of_all} FROM tasks
 
 -- name: insert_demand
 -- What a new task asks of whoever starts it.
-INSERT INTO demands (task_key, labels, lane, definition, client, agent, host)
-  VALUES (:task_key, :labels, :lane, :definition, :client, :agent, :host);
+INSERT INTO demands (task_key, labels, lane, definition, client, agent, host, folder_host, folder)
+  VALUES (:task_key, :labels, :lane, :definition, :client, :agent, :host, :folder_host, :folder);
 
 -- name: demand
--- What a task asks of whoever starts it, and the task whose live run is in its lane.
-SELECT demands.labels, demands.lane, other.id, demands.host FROM demands
+-- What a task asks of whoever starts it, the task whose live run is in its lane, and its folder.
+SELECT demands.labels, demands.lane, other.id, demands.host, demands.folder_host, demands.folder
+  FROM demands
   LEFT JOIN runs ON runs.lane = demands.lane AND runs.exit_reason IS NULL
   LEFT JOIN tasks other ON other.key = runs.task_key
   WHERE demands.task_key = :task_key;
@@ -307,10 +312,10 @@ UPDATE house SET revision = :revision, head = :head WHERE key = 1 AND revision =
 -- name: insert_run
 -- A run under the fence of its running task.
 INSERT INTO runs (id, task_key, attempt, fence, status, agent_key, isolation, base_digest, facts,
-    lane, cost_granted, tokens_granted, created_at)
+    lane, cost_granted, tokens_granted, folder_host, folder, created_at)
   VALUES (:id, :task_key, :attempt, :fence, 'starting', :agent_key, :isolation, :base_digest,
     :facts, (SELECT lane FROM demands WHERE demands.task_key = :task_key), :cost_granted,
-    :tokens_granted, :now);
+    :tokens_granted, :folder_host, :folder, :now);
 
 -- name: see_run
 -- The process of a run was seen.
@@ -356,8 +361,9 @@ UPDATE runs SET verdict = :verdict, level = :level, required_level = :required_l
 
 -- name: insert_lease
 -- A supervisor owns a run for a while.
-INSERT INTO leases (run_key, token, holder, boot, expires_at, lasts)
-  VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at, :lasts);
+INSERT INTO leases (run_key, token, holder, boot, expires_at, lasts, folder_host, folder)
+  VALUES ((SELECT key FROM runs WHERE id = :run), :token, :holder, :boot, :expires_at, :lasts,
+    :folder_host, :folder);
 
 -- name: renew_lease
 -- A heartbeat: only for the lease and fence that it names; the lease outlives the run's process
@@ -370,9 +376,9 @@ UPDATE leases SET expires_at = :expires_at, lasts = :lasts, boot = :boot,
   RETURNING run_key;
 
 -- name: take_lease
--- Another supervisor takes over what a dead one left.
+-- Another supervisor takes over what a dead one left; nothing works in its folder any more.
 UPDATE leases SET token = :token, holder = :holder, boot = :boot, expires_at = :expires_at,
-    lasts = :lasts, stop_asked = ''
+    lasts = :lasts, stop_asked = '', folder_host = '', folder = ''
   WHERE run_key = :run_key RETURNING run_key;
 
 -- name: ask_stop
@@ -399,6 +405,42 @@ SELECT {lease} FROM leases WHERE leases.run_key = :run_key;
 -- name: leases_of
 -- Who owns some runs.
 SELECT {lease} FROM leases WHERE leases.run_key IN ({keys});
+
+-- name: folder_in_use
+-- The run that works in a folder, or in one above or below it, and its task.
+SELECT tasks.id, runs.id, leases.folder FROM leases
+  JOIN runs ON runs.key = leases.run_key JOIN tasks ON tasks.key = runs.task_key
+  JOIN {asked_folder} ON {folders_overlap}
+  WHERE {folder_held} AND tasks.id <> :task ORDER BY leases.run_key LIMIT 1;
+
+-- name: folder_reserved
+-- A task that has begun in a folder, and that a supervisor is about to go on with.
+SELECT begun.id, '', own.folder FROM tasks begun
+  JOIN reservations ON reservations.task_key = begun.key AND reservations.expires_at > :now
+  JOIN demands own ON own.task_key = begun.key JOIN {asked_folder} ON {own_overlaps}
+  WHERE begun.status = 'queued' AND begun.attempt > 0 AND begun.sealed_at IS NULL
+  AND begun.id <> :task ORDER BY begun.key LIMIT 1;
+
+-- name: folder_begun
+-- The first task that has begun in the folder of a queued one and is queued to go on there.
+SELECT begun.id {between_attempts} AND demands.task_key = :task_key
+  ORDER BY begun.key LIMIT 1;
+
+-- name: folder_awaited
+-- A task that a supervisor is about to carry out in the folder of a queued one.
+SELECT (SELECT tasks.id FROM tasks WHERE tasks.key = own.task_key) {about_to}
+  AND demands.task_key = :task_key ORDER BY own.task_key LIMIT 1;
+
+-- name: folder_used_since
+-- The task whose run began in a folder, or above or below it, after a run.
+SELECT tasks.id FROM runs JOIN tasks ON tasks.key = runs.task_key
+  JOIN {asked_folder} ON {runs_overlap}
+  WHERE runs.key > :after AND runs.folder <> '' AND tasks.id <> :task
+  ORDER BY runs.key DESC LIMIT 1;
+
+-- name: last_run_key
+-- The newest run of all.
+SELECT COALESCE(MAX(runs.key), 0) FROM runs;
 
 -- name: drop_lease
 -- Nobody owns the run any more.

@@ -114,6 +114,28 @@ def remotes_of(repository: Repository) -> dict[str, str]:
     return remotes
 
 
+def identity_of(repository: Repository) -> dict[str, str]:
+    """Name and mail address that the repository's own config gives to who commits."""
+    said = {
+        key: value
+        for section, name, key, value in _settings(repository)
+        if section == "user" and not name and key in ("name", "email") and value.isprintable()
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def unwritable_format(repository: Repository) -> str:
+    """Why objects and refs of ours would not be understood there; empty where they are."""
+    for section, name, key, value in _settings(repository):
+        if section != "extensions" or name:
+            continue
+        if key == "objectformat" and value.lower() != "sha1":
+            return f"objects by {value}"
+        if key == "refstorage" and value.lower() != "files":
+            return f"branches in a {value}"
+    return ""
+
+
 def _settings(repository: Repository) -> list[tuple[str, str, str, str]]:
     data = read_bounded(os.path.join(repository.common, "config"), _CONFIG_BYTES) or b""
     section, name, found = "", "", []

@@ -49,6 +49,10 @@ class Packer:
         self._end = _HEADER.size
         self._written: dict[bytes, tuple[int, int]] = {}  # id → offset, checksum
 
+    def has(self, oid: bytes) -> bool:
+        """Whether an object is here already."""
+        return oid in self._written or self._has(oid)
+
     def add(self, kind: bytes, body: bytes) -> bytes:
         """Keep an object; gives its id."""
         oid = name_of(kind, body)

@@ -91,6 +91,7 @@ class Order(Taken, frozen=True):
     rescue: Many | None = None
     isolation: Isolation | None = None
     cwd: Annotated[str, Meta(max_length=4096)] | None = None
+    worktree: bool | None = None
     claim_file: Annotated[str, Meta(max_length=4096)] | None = None
     pass_env: Many = ()
     gateway: bool | None = None
