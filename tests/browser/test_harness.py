@@ -10,8 +10,8 @@ from tests.browser.conftest import Stored, Visit, out_of_sight
 from tests.browser.looking import CONTRAST, NAMES, SHAPE, wrong_with
 from tests.browser.serving import Site
 from tests.browser.watching import Visitor
-from truegreen.faces.documents import badges
 from truegreen.model import AgentStatus, Cell, InboxState, RunStatus, TaskStatus
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger.lists import Filter
 
 

@@ -29,7 +29,6 @@ from truegreen.faces.cli.pages import draw_page
 from truegreen.faces.cli.paper import Paper
 from truegreen.faces.documents import (
     agent_document,
-    badges,
     brief_document,
     encoded,
     error_document,
@@ -44,6 +43,7 @@ from truegreen.faces.documents import (
 from truegreen.faces.figures import matrix_document
 from truegreen.facts import Actor
 from truegreen.model import CELLS, Cell, ExitDetail, Light, Outcome, Role, TaskStatus
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.record.ledger.lists import Page
 from truegreen.record.lifecycle import allowed

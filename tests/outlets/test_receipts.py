@@ -34,15 +34,18 @@ from truegreen.assurance import unproven
 from truegreen.contract import Budget, Gate, GateKind, QaTerms, digest_of
 from truegreen.errors import Refused, Stale
 from truegreen.faces.documents import task_document
-from truegreen.facts import Claim, Ticket
+from truegreen.facts import Claim, Proof, Ticket
 from truegreen.facts import Statement as Said
 from truegreen.model import (
     ClaimKind,
     ExitDetail,
     FindingOutcome,
     Level,
+    NoopPolicy,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
     TaskStatus,
 )
 from truegreen.outlets.envelope import canonical, sealed
@@ -282,10 +285,14 @@ def exempt(ledger: Ledger) -> str:
     return ledger.cancel(task.id, actor=OPERATOR).id
 
 
-@pytest.mark.parametrize("make", [rescued, overridden, falsified, terminated, exempt])
+@pytest.mark.parametrize(
+    "make",
+    [rescued, overridden, falsified, terminated, exempt, "regression_only", "noop", "degraded"],
+)
 def test_every_badge_is_worn_on_the_receipt_as_everywhere(
-    ledger: Ledger, make: Callable[[Ledger], str]
+    ledger: Ledger, make: Callable[[Ledger], str] | str
 ):
+    make = globals()[make] if isinstance(make, str) else make
     task = make(ledger)
     said = genuine(receipt(ledger, task)).predicate.task
     name = {"exempt": "artifact_is_status"}.get(make.__name__, make.__name__)
@@ -493,6 +500,239 @@ def test_an_older_receipt_stays_genuine_when_a_statement_gains_a_field(ledger: L
     document = json.loads(canonical(statement_of(ledger, task.id)))
     del document["_type"]  # has a default, as every later field must
     assert verify(sign(canonical(document)), TRUSTED).genuine
+
+
+# --- the three answers: checks, level, proof
+
+
+def baseline(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome) -> None:
+    before = finding(ledger, ticket, outcome, digest=BASE, phase=Phase.BASELINE, binding=False)
+    ledger.record(ticket, [before])
+
+
+def proven(ledger: Ledger) -> str:
+    """A task whose gate failed on the base, which the record has, and passes now."""
+    ticket = started(ledger)
+    baseline(ledger, ticket, F.FAILED)
+    declared(ledger, ticket)
+    return judged(ledger, ticket, Outcome.PASSED).id
+
+
+def regression_only(ledger: Ledger) -> str:
+    ticket = started(ledger, proof=ProofMode.REGRESSION)
+    declared(ledger, ticket)
+    ledger.record(ticket, [finding(ledger, ticket, F.PASSED, before=F.PASSED)])
+    waived = Proof(ProofStatus.WAIVED, ("regression",), "only that nothing broke")
+    return ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED, proof=waived)).id
+
+
+def noop(ledger: Ledger) -> str:
+    ticket = started(ledger, noop=NoopPolicy.ACCEPT)
+    ledger.end_run(ticket, ended(D.NOOP, digest=BASE), claim=Claim(kind=ClaimKind.NOOP))
+    passed = finding(ledger, ticket, F.PASSED, before=F.PASSED, digest=BASE)
+    ledger.record(ticket, [passed])
+    waived = Proof(ProofStatus.WAIVED, ("noop",), "nothing to do")
+    given = verdict(ledger, ticket, Outcome.PASSED, proof=waived, digest=BASE)
+    return ledger.judge(ticket, given).id
+
+
+def degraded(ledger: Ledger) -> str:
+    task = opened(ledger)
+    ledger.start(task.id, Start("here", isolation="reaper"))
+    return ledger.cancel(task.id, actor=OPERATOR).id
+
+
+def accepted_by_person(ledger: Ledger) -> str:
+    """Every check passed at too low a level, and a person looked at it."""
+    ticket = started(ledger, require=Level.A3)
+    declared(ledger, ticket)
+    ledger.record(ticket, [finding(ledger, ticket, F.PASSED, level=Level.A2)])
+    weak = verdict(
+        ledger,
+        ticket,
+        Outcome.INCONCLUSIVE,
+        reason="weak_evidence: level A2, and A3 is required",
+        require=Level.A3,
+    )
+    ledger.judge(ticket, weak)
+    return ledger.review(ticket.task, accept=True, actor=OPERATOR, reason="read it").id
+
+
+@pytest.mark.parametrize(
+    ("make", "checks", "require", "status", "by"),
+    [
+        (proven, "passed", "A2", "shown", ("gate:tests",)),
+        (regression_only, "passed", "A2", "waived", ("regression",)),
+        (noop, "passed", "A2", "waived", ("noop",)),
+        (accepted_by_person, "passed", "A3", "shown", ("person:ana",)),
+        (overridden, "failed", "A2", "shown", ("person:ana",)),
+    ],
+)
+def test_a_receipt_carries_the_three_answers(
+    ledger: Ledger,
+    make: Callable[[Ledger], str],
+    checks: str,
+    require: str,
+    status: str,
+    by: tuple[str, ...],
+):
+    task = make(ledger)
+    said = genuine(receipt(ledger, task)).predicate
+    assert said.verdict == said.runs[-1].verdict
+    assert (said.verdict.checks, said.verdict.require) == (checks, require)
+    assert said.verdict.proof
+    assert (said.verdict.proof.status, said.verdict.proof.by) == (status, by)
+    assert said.task.proof_mode == ("regression" if make is regression_only else "required")
+    document = task_document(ledger.dossier(task), [])["verdict"]
+    proof = {"status": status, "by": list(by), "reason": said.verdict.proof.reason}
+    assert (document["checks"], document["require"]) == (checks, require)
+    assert {**document["proof"], "by": list(document["proof"]["by"])} == proof
+
+
+def edited(ledger: Ledger, task: str, *changes: tuple[str, object]) -> bytes:
+    """A receipt with other values at some paths, signed by the key that is trusted.
+
+    A path that begins with `verdict` is changed in the latest run as well.
+    """
+    document = json.loads(canonical(statement_of(ledger, task)))
+    genuine(sign(canonical(document)))
+    for path, value in changes:
+        if path.startswith("verdict"):
+            changed(f"{P}.{path}", value)(document)
+            changed(f"{RUN}.{path}", value)(document)
+        else:
+            changed(path, value)(document)
+    return sign(canonical(document))
+
+
+SHOWN = {"status": "shown", "by": ["gate:tests"], "reason": "tests: failed before, passes now"}
+ATTACKS: list[tuple[Callable[[Ledger], str], list[tuple[str, object]], str]] = [
+    # the proof was edited
+    (proven, [("verdict.proof.by", ["gate:lint"])], "proves it by gate:lint"),
+    (proven, [("verdict.proof.by", ["evaluator:tests"])], "proves it by evaluator:tests"),
+    (proven, [("verdict.proof.by", ["person:ana"])], "proves it by person:ana"),
+    (proven, [("verdict.proof.by", [])], "proves it by anything"),
+    (proven, [("verdict.proof.status", "missing")], "missing and names gate:tests"),
+    (
+        proven,
+        [("verdict.proof", {"status": "missing", "by": [], "reason": ""})],
+        "succeeded without a proof",
+    ),
+    (proven, [("verdict.proof.status", "waived")], "waived by gate:tests"),
+    (
+        proven,
+        [("verdict.proof", {"status": "waived", "by": ["regression"], "reason": ""})],
+        "does not waive the proof by regression",
+    ),
+    (
+        proven,
+        [("verdict.proof", {"status": "waived", "by": ["noop"], "reason": ""})],
+        "does not waive the proof by noop",
+    ),
+    (regression_only, [("verdict.proof", SHOWN)], "proves it by gate:tests"),
+    (noop, [("verdict.proof", SHOWN)], "proves it by gate:tests"),
+    # the findings under it were edited
+    (proven, [(f"{RUN}.findings.1.before", "passed")], "the baseline says failed"),
+    (proven, [(f"{RUN}.findings.1.before", None)], "proves it by gate:tests"),
+    (proven, [(f"{RUN}.findings.0.outcome", "passed")], "the baseline says passed"),
+    (proven, [(f"{RUN}.findings.1.kind", "claim")], "proves it by gate:tests"),
+    (proven, [(f"{RUN}.findings.1.binding", False)], "proves it by gate:tests"),
+    (
+        regression_only,
+        [("verdict.proof", SHOWN), (f"{RUN}.findings.0.kind", "person")],
+        "proves it by gate:tests",
+    ),
+    (accepted_by_person, [(f"{RUN}.findings.1.judge", "operator:eve")], "by person:ana"),
+    # the level was edited
+    (proven, [("verdict.require", "A3")], "requires is not that of the contract"),
+    (proven, [("verdict.require", "A0")], "requires is not that of the contract"),
+    (
+        proven,
+        [("verdict.level", "A1"), (f"{P}.acceptance.level", "A1")],
+        "level A1 is below the level A2",
+    ),
+    # what the checks said was edited
+    (proven, [("verdict.checks", "failed")], "say that its checks are passed, not failed"),
+    (accepted_by_person, [(f"{RUN}.findings.0.outcome", "failed")], "checks are failed, not"),
+    # the task was edited
+    (proven, [(f"{P}.task.proof_mode", "regression")], "proof mode is not that of the contract"),
+    (regression_only, [(f"{P}.task.proof_mode", "required")], "not that of the contract"),
+    (regression_only, [(f"{P}.task.badges", [])], "the badge regression_only is missing"),
+    (noop, [(f"{P}.task.badges", [])], "the badge noop is missing"),
+    (noop, [(f"{P}.task.noop", False)], "noop is there without a cause"),
+    (noop, [(f"{P}.task.noop", False), (f"{P}.task.badges", [])], "not waive the proof by noop"),
+    (proven, [(f"{P}.task.badges", ["degraded"])], "degraded is there without a cause"),
+    (proven, [(f"{RUN}.isolation", "none")], "the badge degraded is missing"),
+    (
+        proven,
+        [
+            ("verdict.proof", {"status": "missing", "by": [], "reason": ""}),
+            (f"{P}.task.qa_review", True),
+        ],
+        "succeeded without a proof",
+    ),
+    # the answers were taken out, wholly or in part
+    (proven, [("verdict.proof", None)], "only some of the three answers"),
+    (proven, [("verdict.require", None)], "only some of the three answers"),
+    (proven, [("verdict.checks", None)], "only some of the three answers"),
+    (
+        proven,
+        [("verdict.proof", None), ("verdict.require", None), ("verdict.checks", None)],
+        "the three answers are not here",
+    ),
+    (proven, [("verdict.outcome", "inconclusive")], "succeeded with the verdict inconclusive"),
+]
+
+
+@pytest.mark.parametrize(("make", "changes", "why"), ATTACKS)
+def test_a_receipt_whose_answers_were_edited_is_refused(
+    sqlite_url: str,
+    make: Callable[[Ledger], str],
+    changes: list[tuple[str, object]],
+    why: str,
+):
+    ledger = open_ledger(sqlite_url)
+    try:
+        assert why in faults(edited(ledger, make(ledger), *changes))
+    finally:
+        ledger.close()
+
+
+def test_a_person_may_accept_below_the_required_level(ledger: Ledger):
+    said = genuine(receipt(ledger, accepted_by_person(ledger))).predicate
+    assert said.task.status is S.SUCCEEDED
+    assert said.verdict.level
+    assert said.verdict.require
+    assert said.verdict.level < said.verdict.require
+
+
+def as_before_the_answers(document: Any) -> None:
+    """The statement as a version wrote it that knew neither the answers nor their terms."""
+    old = json.loads(document["predicate"]["contract"]["text"])
+    for word in ("proof", "require", "noop"):
+        del old[word]
+    text = json.dumps(old, separators=(",", ":"))
+    document["predicate"]["contract"] = {"digest": digest_of(text), "text": text}
+    document["predicate"]["acceptance"]["contract"] = digest_of(text)
+    document["subject"][0]["digest"] = {"sha256": digest_of(text).removeprefix("sha256:")}
+    for word in ("proof_mode", "noop", "qa_review"):
+        del document["predicate"]["task"][word]
+    for run in document["predicate"]["runs"]:
+        for each in run["findings"]:
+            each["contract_digest"] = digest_of(text)
+    verdicts = [run["verdict"] for run in document["predicate"]["runs"]]
+    for said in (document["predicate"]["verdict"], *verdicts):
+        for word in ("checks", "require", "proof"):
+            del said[word]
+
+
+def test_a_receipt_from_before_the_three_answers_verifies_as_it_did(ledger: Ledger):
+    document = json.loads(canonical(statement_of(ledger, proven(ledger))))
+    as_before_the_answers(document)
+    said = genuine(sign(canonical(document))).predicate
+    assert (said.verdict.checks, said.verdict.require, said.verdict.proof) == (None, None, None)
+    document["predicate"]["runs"][0]["findings"][1]["outcome"] = "failed"
+    assert "rests on no finding that passed" in faults(sign(canonical(document)))
 
 
 # --- somebody else's implementation

@@ -443,7 +443,7 @@ def test_an_answer_that_differs_now_is_said(git_walk: Walk):
 
 def test_a_gate_that_cannot_be_run_now_is_no_answer(git_walk: Walk):
     tool = git_walk.folder.parent / "tool"
-    tool.write_text("#!/bin/sh\n")
+    tool.write_text("#!/bin/sh\ntest -e made\n")
     tool.chmod(0o755)
     got = git_walk.run("--gate", str(tool), *shell("touch made"))
     assert got.status == 0, got.task["verdict"]
