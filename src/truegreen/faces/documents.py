@@ -30,6 +30,7 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.outlets.answers import badges, checks_outcome, exemptions, proof_of
+from truegreen.outlets.wording import pasteable
 from truegreen.patterns import late
 from truegreen.record.holds import OF_THE_FLEET, Hold
 from truegreen.record.ledger import Ledger, Page
@@ -251,28 +252,27 @@ def _is_at_a_checkpoint(task: Task) -> bool:
     return blocked and task.exit_detail is ExitDetail.APPROVAL_CHECKPOINT
 
 
-_REASON = "--reason …"
 _AT_A_CHECKPOINT = ("unblock {id} --mode assisted --now", "cancel {id}")
 _NEXT: dict[TaskStatus, tuple[str, ...]] = {
     TaskStatus.QUEUED: ("attempt {id}", "cancel {id}"),
     TaskStatus.RUNNING: ("log {id} --follow", "stop {id}", "terminate {id}"),
-    TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
+    TaskStatus.AWAITING_APPROVAL: ("approve {id}", 'reject {id} --reason "not now"'),
     TaskStatus.PENDING_EVAL: ("wait {id}",),
     TaskStatus.FAILED_PENDING_EVAL: ("wait {id}",),
     TaskStatus.PENDING_QA: (
-        f"review {{id}} --accept {_REASON}",
-        f"review {{id}} --reject {_REASON}",
+        'review {id} --accept --reason "looked at the diff"',
+        'review {id} --reject --reason "not what was asked for"',
         "cancel {id}",
     ),
     TaskStatus.NEEDS_REVIEW: (
         "verify {id}",
-        f"review {{id}} --accept {_REASON}",
-        f"review {{id}} --reject {_REASON}",
-        f"retry {{id}} {_REASON}",
+        'review {id} --accept --reason "looked at the diff"',
+        'review {id} --reject --reason "not what was asked for"',
+        'retry {id} --reason "try again"',
     ),
     TaskStatus.BLOCKED: ("unblock {id}", "cancel {id}"),
-    TaskStatus.FAILED: ("log {id}", f"retry {{id}} {_REASON}"),
-    TaskStatus.CANCELED: (f"retry {{id}} {_REASON}",),
+    TaskStatus.FAILED: ("log {id}", 'retry {id} --reason "try again"'),
+    TaskStatus.CANCELED: ('retry {id} --reason "try again"',),
 }
 
 
@@ -443,7 +443,7 @@ def inbox_document(waiting: Waiting) -> Document:
         "topic": item.topic,
         "title": item.title,
         "reason": item.reason,
-        "next": item.next,
+        "next": pasteable(item.next),
         "times": item.times,
         "state": item.state,
         "owner": item.owner,

@@ -79,7 +79,7 @@ def answers_of(run: Run | None, findings: Iterable[FindingRow]) -> tuple[Answer,
 
 
 def checks_answer(outcome: Outcome, checks: Iterable[Check]) -> Answer:
-    """Did the checks pass?"""
+    """Question 1: did the checks pass."""
     return Answer("checks", outcome, check_words(checks), _LIGHTS.get(outcome, Light.AMBER))
 
 
@@ -171,7 +171,7 @@ def check_words(checks: Iterable[Check]) -> str:
 
 
 def level_answer(level: Level, require: Level | None) -> Answer:
-    """Is the level at least the one that the contract requires?"""
+    """Question 2: is the level at least the one that the contract requires."""
     if require is None:
         return Answer("level", level, "no level was required", Light.GREEN)
     enough = level >= require
@@ -180,7 +180,7 @@ def level_answer(level: Level, require: Level | None) -> Answer:
 
 
 def proof_answer(proof: Proof | None) -> Answer:
-    """Does something show that the work made the difference?"""
+    """Question 3: does something show that the work made the difference."""
     if proof is None:
         return Answer("proof", NOT_RECORDED, _OLDER, Light.GREY)
     light = Light.GREEN if proof.status is ProofStatus.SHOWN else Light.AMBER
@@ -205,13 +205,13 @@ def transition_of(before: FindingOutcome | str | None, now: FindingOutcome | str
     return f"{words[str(before)]}_to_{words[str(now)]}"
 
 
-def transition_words(evidence: Mapping[str, Any]) -> str:
+def transition_words(evidence: Mapping[str, Any], before: str | None, now: str) -> str:
     """`3 fail-to-pass, 209 pass-to-pass`; without counts only what became of the whole check."""
     counts = evidence.get("transitions")
     if isinstance(counts, Mapping) and any(counts.values()):
         ordered = sorted(counts.items(), key=lambda item: _place(item[0]))
         return ", ".join(f"{number:,} {_dashed(name)}" for name, number in ordered if number)
-    return _dashed(str(evidence.get("transition", "")))
+    return _dashed(str(evidence.get("transition", "")) or transition_of(before, now))
 
 
 def _place(name: str) -> int:
