@@ -352,8 +352,7 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
 def _proof(run: Run) -> Document:
     """What shows that the work made the difference; nothing before there is a verdict."""
     found = proof_of(run) or (_UNRECORDED if run.verdict is Outcome.PASSED else Proof())
-    proof: Document = msgspec.to_builtins(found)
-    return proof
+    return {"status": found.status, "by": list(found.by), "reason": found.reason}
 
 
 def finding_document(row: FindingRow) -> Document:
