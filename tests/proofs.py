@@ -22,9 +22,12 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger
 
 F, D = FindingOutcome, ExitDetail
-COUNTED = {"transition": "fail_to_pass", "transitions": {"pass_to_pass": 209, "fail_to_pass": 3}}
+COUNTED: dict[str, Any] = {
+    "transition": "fail_to_pass",
+    "transitions": {"pass_to_pass": 209, "fail_to_pass": 3},
+}
 """What a gate that counts its tests says about them."""
-EDITED = {
+EDITED: dict[str, Any] = {
     "tampered": ["changed tests/test_calc.py"],
     "tampering": "restore",
     "tampered_diff": (

@@ -407,8 +407,8 @@ def test_a_missing_or_wrong_token_is_said(hub: Hub):
 def left_commit(ledger: Ledger, make: Callable[..., str], **terms: Any) -> str:
     """A task that `make` judges, whose run left a commit."""
     ticket = started(ledger, budget=Budget(attempts=1), **terms)
-    facts = {"facts": {"commit": SHA}}
-    ledger.end_run(ticket, ended(**facts), claim=Claim(kind=ClaimKind.DONE, reason="all done"))
+    claim = Claim(kind=ClaimKind.DONE, reason="all done")
+    ledger.end_run(ticket, ended(facts={"commit": SHA}), claim=claim)
     return make(ledger, ticket, ended_already=True)
 
 
