@@ -30,7 +30,6 @@ from truegreen.model import (
     TaskStatus,
 )
 from truegreen.outlets.answers import badges, checks_outcome, exemptions, proof_of
-from truegreen.outlets.wording import pasteable
 from truegreen.patterns import late
 from truegreen.record.holds import OF_THE_FLEET, Hold
 from truegreen.record.ledger import Ledger, Page
@@ -433,6 +432,8 @@ def refusal_document(refusal: Refusal) -> Document:
 
 def inbox_document(waiting: Waiting) -> Document:
     """Something that waits for a person."""
+    from truegreen.outlets.wording import pasteable  # noqa: PLC0415 - a list of tasks needs none
+
     item = waiting.item
     return {
         "id": item.id,
