@@ -35,7 +35,7 @@ from truegreen.assurance import unproven
 from truegreen.contract import Budget, Gate, GateKind, QaTerms, digest_of
 from truegreen.errors import Refused, Stale
 from truegreen.faces.documents import task_document
-from truegreen.facts import Claim, Ticket
+from truegreen.facts import Claim, Proof, Ticket
 from truegreen.facts import Statement as Said
 from truegreen.model import (
     ClaimKind,
@@ -646,6 +646,31 @@ def test_a_receipt_whose_answers_were_edited_is_refused(
         assert why in faults(edited(ledger, make(ledger), *changes))
     finally:
         ledger.close()
+
+
+def test_a_qa_review_that_gave_its_verdict_needs_no_proof_of_its_own(ledger: Ledger):
+    author = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1").id
+    reviewer = ledger.register_agent("qa", "sha256:2", actor=OPERATOR, session="s-2").id
+    ticket = started(ledger, role="coder", qa=QaTerms(roles=("coder",)), agent_id=author)
+    declared(ledger, ticket)
+    waiting = judged(ledger, ticket, Outcome.PASSED)
+    (review,) = [t for t in ledger.page().tasks if t.qa_of_key == waiting.key]
+    looking = ledger.start(review.id, Start("qa", agent=reviewer, base_digest=BASE))
+    agrees = finding(
+        ledger, ticket, F.PASSED, check="qa", kind="qa", evidence={"evidence": ["ran it"]}
+    )
+    ledger.record_qa(looking, agrees)
+    declared(ledger, looking)
+    ledger.record(looking, [finding(ledger, looking, F.PASSED, check="qa_verdict", kind="qa")])
+    given = verdict(ledger, looking, Outcome.PASSED, proof=Proof())
+    assert ledger.judge(looking, given).status is S.SUCCEEDED
+    said = genuine(receipt(ledger, review.id)).predicate
+    assert said.task.qa_review
+    assert said.verdict.proof
+    assert said.verdict.proof.status == "missing"
+    reviewed = genuine(receipt(ledger, waiting.id)).predicate.verdict
+    assert reviewed.proof
+    assert reviewed.proof.by == ("gate:tests", "review:qa")
 
 
 def test_a_person_may_accept_below_the_required_level(ledger: Ledger):
