@@ -1,6 +1,6 @@
-"""The levels of assurance: what each one means, and what it does not prove.
+"""The levels of assurance: what each one means, and what it leaves open.
 
-Every finding and every verdict carries a level, and whoever shows one shows its sentence, too.
+Every finding and every verdict carries a level; a surface that shows one shows its sentence, too.
 """
 
 from __future__ import annotations
@@ -21,32 +21,37 @@ MEANINGS: dict[Level, Meaning] = {
     Level.A0: Meaning(
         "claimed",
         "the agent says so",
-        "anything: nothing but a claim is there, and a claim is never green",
+        "there is only the agent's claim, and a claim is never green",
     ),
     Level.A1: Meaning(
         "ran in place",
         "the check ran, and the agent could have changed it",
-        "that the check is still the one that you wrote",
+        "the agent could have changed this check",
     ),
     Level.A2: Meaning(
         "clean copy",
         "checked on a clean copy of what the agent left, with protected files from before it",
-        "that the code under test let its checks run honestly, or that they can fail at all",
+        "the code could still cheat its own tests. A sandbox and --before fail raise this to A3",
     ),
     Level.A3: Meaning(
         "isolated",
         "a clean copy, nobody else in the room, pinned tests, and a control run that went red",
-        "that the code behaves the same on inputs its tests don't use, and outside of a test:"
-        " it ran in the process that judged it",
+        "the code could still be hard-coded to pass the known tests. Held-out inputs raise this"
+        " to A4",
     ),
     Level.A4: Meaning(
         "from outside",
         "judged by another process, on inputs that the agent never saw",
-        "more than the inputs that were tried",
+        "inputs that were not tried could still fail",
     ),
 }
 
 
 def unproven(level: Level | None) -> str:
-    """What a level does not prove, as the end of a sentence; without a level nothing is known."""
+    """What a level leaves open; nothing without a level."""
     return MEANINGS[level].unproven if level else ""
+
+
+def level_sentence(level: Level) -> str:
+    """A level in a sentence, such as `Level A1: the agent could have changed this check.`."""
+    return f"Level {level}: {MEANINGS[level].unproven}."

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
+from tests.proofs import EDITED, counted, noop, regression_only, unproven, weak
 from tests.record.lives import (
     OPERATOR,
     agent_of,
@@ -93,6 +94,8 @@ class Furniture(NamedTuple):
     silent: str
     """The task with a full story: a claim, findings, a diff, output, refusals."""
     agents: dict[AgentStatus, str]
+    answers: dict[str, str]
+    """Tasks whose verdicts differ in the three answers, by the name of what makes them."""
 
 
 def furnish(ledger: Ledger, state_dir: Path) -> Furniture:
@@ -101,12 +104,13 @@ def furnish(ledger: Ledger, state_dir: Path) -> Furniture:
     tasks = {status: brought(ledger, status)[0].id for status in S}
     _every_cell(ledger)
     _every_badge(ledger)
+    answers = _answers(ledger)
     silent = _silent_failure(ledger, state_dir)
     _with_live_output(ledger, state_dir, agents[AgentStatus.IN_PROGRESS])
     _triaged(ledger)
     _posts(ledger, silent)
     _keys(ledger)
-    return Furniture(tasks, silent, agents)
+    return Furniture(tasks, silent, agents, answers)
 
 
 def _ended_as(ledger: Ledger, detail: ExitDetail, outcome: Outcome | None, **terms: Any) -> str:
@@ -140,6 +144,18 @@ def _every_badge(ledger: Ledger) -> None:
     ledger.review(task.id, accept=False, actor=OPERATOR, reason="CI was red afterwards")
     exempt = opened(ledger, title="triage", artifact_is_status=True, claim_file="status.json")
     ledger.cancel(exempt.id, actor=OPERATOR)
+
+
+def _answers(ledger: Ledger) -> dict[str, str]:
+    """Proven with an edited test, too weak, not proven, only a regression check, nothing to do."""
+    edited = started(ledger, title="round half up")
+    return {
+        "proven": counted(ledger, edited, **EDITED),
+        "weak": weak(ledger, started(ledger, title="rename the module")),
+        "unproven": unproven(ledger, started(ledger, title="tidy the imports")),
+        "regression_only": regression_only(ledger),
+        "noop": noop(ledger),
+    }
 
 
 def _silent_failure(ledger: Ledger, state_dir: Path) -> str:

@@ -32,6 +32,12 @@ PLACES = {
 }
 TASKS = {f"task {status}": status for status in TaskStatus}
 AGENTS = {f"agent {status}": status for status in AgentStatus}
+ANSWERS = {
+    "task proven, with an edited test": "proven",
+    "task with weak evidence": "weak",
+    "task unproven": "unproven",
+    "task regression_only": "regression_only",
+}
 SILENT = "task with a story"
 WOKEN = "agent completed"
 UNDECIDED = "task needs_review"
@@ -44,6 +50,8 @@ def path_of(name: str, furniture: Furniture) -> str:
         return f"/tasks/{furniture.silent}"
     if name in TASKS:
         return f"/tasks/{furniture.tasks[TASKS[name]]}"
+    if name in ANSWERS:
+        return f"/tasks/{furniture.answers[ANSWERS[name]]}"
     if name in AGENTS:
         return f"/agents/{furniture.agents[AGENTS[name]]}"
     return PLACES[name]

@@ -10,8 +10,8 @@ from tests.browser.conftest import Stored, Visit, out_of_sight
 from tests.browser.looking import CONTRAST, NAMES, SHAPE, wrong_with
 from tests.browser.serving import Site
 from tests.browser.watching import Visitor
-from truegreen.faces.documents import badges
 from truegreen.model import AgentStatus, Cell, InboxState, RunStatus, TaskStatus
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger.lists import Filter
 
 
@@ -22,7 +22,8 @@ def test_one_of_everything_is_in_the_store(gallery: Site, stored: Stored):
     # Nothing leads to `kept` yet: it takes a verdict that passed before somebody stopped the run.
     assert {task.cell for task in tasks} == {*Cell, None} - {Cell.KEPT}
     assert {badge for task in tasks for badge in badges(task)} == {
-        *("rescued", "overridden", "falsified", "unverified", "terminated")
+        *("rescued", "overridden", "falsified", "unverified", "terminated"),
+        *("regression_only", "noop"),
     }
     assert {agent.status for agent in ledger.agents(limit=100)} == set(AgentStatus)
     states = {waiting.item.state for waiting in ledger.inbox_all(limit=100)}

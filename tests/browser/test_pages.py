@@ -10,6 +10,7 @@ from tests.browser.conftest import Visit
 from tests.browser.furnishing import Furniture
 from tests.browser.looking import (
     AGENTS,
+    ANSWERS,
     CONTRAST,
     NAMES,
     PLACES,
@@ -50,7 +51,7 @@ def check(visitor: Visitor, pictures: Path) -> None:
 
 
 @pytest.mark.criterion("L05")
-@pytest.mark.parametrize("name", [*PLACES, SILENT, WOKEN, UNDECIDED])
+@pytest.mark.parametrize("name", [*PLACES, *ANSWERS, SILENT, WOKEN, UNDECIDED])
 @pytest.mark.rotates(3)
 def test_a_page_holds_at_every_width_and_in_both_themes(
     name: str, gallery: Site, visit: Visit, furniture: Furniture, tmp_path: Path
@@ -61,7 +62,7 @@ def test_a_page_holds_at_every_width_and_in_both_themes(
 
 
 @pytest.mark.rotates(2)
-@pytest.mark.parametrize("name", [*PLACES, SILENT, WOKEN])
+@pytest.mark.parametrize("name", [*PLACES, *ANSWERS, SILENT, WOKEN])
 def test_a_page_holds_for_somebody_who_may_only_look(
     name: str, gallery: Site, visit: Visit, furniture: Furniture, tmp_path: Path
 ):

@@ -28,9 +28,12 @@ from truegreen.model import (
     Light,
     Mode,
     Move,
+    NoopPolicy,
     Note,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
     Role,
     Severity,
     Standing,
@@ -62,6 +65,9 @@ CLOSED = (
     ("What a check finds", FindingOutcome),
     ("When a check ran", Phase),
     ("What a verdict rests on", Standing),
+    ("Whether a verdict is proven", ProofStatus),
+    ("What a task must show", ProofMode),
+    ("What becomes of a declared noop", NoopPolicy),
     ("What happens at a checkpoint", Mode),
     ("Who ended a run", EndedBy),
     ("What became of a message", Disposition),
@@ -192,7 +198,7 @@ def _agents() -> Iterator[str]:
 def _others() -> Iterator[str]:
     yield "## Levels"
     yield table(
-        ("level", "is", "means", "does not prove"),
+        ("level", "is", "means", "leaves open"),
         ((f"`{level}`", m.word, m.means, m.unproven) for level, m in MEANINGS.items()),
     )
     yield "## Other closed sets"

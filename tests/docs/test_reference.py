@@ -53,7 +53,7 @@ COLUMNS: dict[type[StrEnum], tuple[str, str]] = {
     FindingOutcome: ("findings", "outcome"),
     ClaimKind: ("claims", "kind"),
 }
-OFFERED = {TaskStatus, ExitReason, Cell, Mode, AgentStatus}
+OFFERED = {TaskStatus, ExitReason, Cell, Mode, AgentStatus, Level}
 """Words that the command line offers as choices."""
 HEADS: dict[type[StrEnum], str] = {
     TaskStatus: "Statuses of a task",

@@ -71,11 +71,11 @@ def test_the_command_of_the_readme_catches_a_lie_and_every_way_on_is_open(
     hire(newcomer, work="")
     lied = newcomer.on_terminal(*command())
     assert lied.status == 1, lied
-    run, task = lied.out.rstrip().splitlines()[-2:]
+    run, task = re.findall(r"^(?:run|task)  .*$", lied.out, re.MULTILINE)
     assert re.match(r"run   ● exited +done · completed · exit 0 · \S+ · \d turns? · \$", run)
     assert re.match(r"task  ✗ failed +A2 · gate pytest: 1 failed of 1", task)
     assert "(silent failure: the agent said «all tests pass»)" in task
-    offered = re.findall(r"^ +(truegreen (?:show|log) \S+)$", lied.out, re.MULTILINE)
+    offered = re.findall(r"^next: (truegreen (?:show|log) \S+)$", lied.out, re.MULTILINE)
     assert len(offered) == 2
     for line in [*offered, "truegreen list", "truegreen inbox", "truegreen doctor"]:
         assert newcomer.types(*line.split()[1:]).status == 0, line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tests.outlets.hub import TOKEN, Hub
 from tests.outlets.receiver import Reply, settings
+from tests.proofs import counted, regression, unproven, weak
 from tests.record.lives import (
     OPERATOR,
     ended,
@@ -21,7 +22,7 @@ from tests.record.lives import (
 from tests.stage import Clock
 from truegreen.contract import As, Budget, GitHub
 from truegreen.facts import Claim
-from truegreen.model import Cell, ClaimKind, Outcome, Role, TaskStatus
+from truegreen.model import Cell, ClaimKind, Outcome, ProofMode, Role, TaskStatus
 from truegreen.outlets.github import NOT_COMMITTED, CheckRuns, Said, repository_of
 from truegreen.outlets.news import News
 from truegreen.outlets.posting import Look, Posting
@@ -398,3 +399,52 @@ def test_a_missing_or_wrong_token_is_said(hub: Hub):
     assert checks(hub).test(1) == ARRIVED
     assert hub.checks == []
     assert all("double" not in str(asked.path) for asked in hub.asked)
+
+
+# --- the three answers
+
+
+def left_commit(ledger: Ledger, make: Callable[..., str], **terms: Any) -> str:
+    """A task that `make` judges, whose run left a commit."""
+    ticket = started(ledger, budget=Budget(attempts=1), **terms)
+    claim = Claim(kind=ClaimKind.DONE, reason="all done")
+    ledger.end_run(ticket, ended(facts={"commit": SHA}), claim=claim)
+    return make(ledger, ticket, ended_already=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(weak, "A2 is required. Read the changes"), (unproven, "made the difference. Read the")],
+)
+def test_a_check_that_waits_for_a_person_says_what_is_missing_and_what_to_do(
+    ledger: Ledger, hub: Hub, make: Callable[..., str], words: str
+):
+    post = posting(ledger, checks(hub))
+    left_commit(ledger, make)
+    post.once()
+    (check,) = hub.checks
+    assert (check["status"], check["conclusion"]) == ("completed", "action_required")
+    assert words in check["output"]["summary"]
+    assert make.__name__.replace("weak", "weak_evidence") in check["output"]["title"]
+
+
+def test_a_check_shows_the_three_answers(ledger: Ledger, hub: Hub):
+    post = posting(ledger, checks(hub))
+    left_commit(ledger, counted)
+    post.once()
+    (check,) = hub.checks
+    summary = check["output"]["summary"]
+    for row in ("| checks | `passed` |", "| level | `A2` |", "| proof | `shown` |"):
+        assert row in summary
+    assert "    proof: tests: 3 fail-to-pass, 209 pass-to-pass\n" in summary
+    assert "    level: at least A2 is required\n" in summary
+
+
+def test_a_green_check_says_that_it_shows_only_that_nothing_broke(ledger: Ledger, hub: Hub):
+    post = posting(ledger, checks(hub))
+    left_commit(ledger, regression, proof=ProofMode.REGRESSION)
+    post.once()
+    (check,) = hub.checks
+    assert check["conclusion"] == "success"
+    assert check["output"]["title"].startswith("true green · regression_only: ")
+    assert "| badges | `regression_only` |" in check["output"]["summary"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.proofs import counted, noop, regression_only, unproven, weak
 from tests.record.lives import BASE, OPERATOR, brought, declared, finding, judged, started
 from truegreen.contract import Budget
 from truegreen.model import FindingOutcome, Outcome, Phase, TaskStatus
@@ -122,3 +123,41 @@ def test_our_own_reader_sees_the_same(ledger: Ledger):
     seen = outcomes(report([ledger.dossier(task.id)]))
     assert len(seen) == 2
     assert "passed" not in seen.values()
+
+
+def properties(root: ET.Element) -> dict[str | None, str | None]:
+    return {p.get("name"): p.get("value") for p in root.iter("property")}
+
+
+def test_the_three_answers_are_properties_of_the_suite(ledger: Ledger):
+    shown = properties(reported(ledger, counted(ledger)))
+    assert shown["truegreen.checks"] == "passed"
+    assert (shown["truegreen.level"], shown["truegreen.require"]) == ("A2", "A2")
+    assert (shown["truegreen.proof"], shown["truegreen.proof_by"]) == ("shown", "gate:tests")
+    assert shown["truegreen.proof_reason"] == "tests: 3 fail-to-pass, 209 pass-to-pass"
+    assert shown["truegreen.check.tests.transition"] == "3 fail-to-pass, 209 pass-to-pass"
+    assert (shown["truegreen.proof_mode"], shown["truegreen.regression_only"]) == ("required", "")
+
+
+@pytest.mark.parametrize("make", [regression_only, noop])
+def test_a_pass_that_shows_less_says_so(ledger: Ledger, make: Callable[[Ledger], str]):
+    root = reported(ledger, make(ledger))
+    (case,) = [each for each in root.iter("testcase") if each.get("name") == "verdict"]
+    assert (case.findtext("system-out") or "").startswith(f"{make.__name__}: ")
+    shown = properties(root)
+    assert shown[f"truegreen.{make.__name__}"] == "True"
+    assert shown["truegreen.proof"] == "waived"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(weak, "A2 is required. Read the changes"), (unproven, "made the difference. Read the")],
+)
+def test_what_is_missing_is_in_the_message_of_the_verdict(
+    ledger: Ledger, make: Callable[[Ledger], str], words: str
+):
+    root = reported(ledger, make(ledger))
+    (case,) = [each for each in root.iter("testcase") if each.get("name") == "verdict"]
+    (problem,) = case
+    assert problem.tag == "error"
+    assert words in problem.get("message", "")

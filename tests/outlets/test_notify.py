@@ -7,6 +7,7 @@ import ipaddress
 import ssl
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.outlets.mail_server import MailServer
 from tests.outlets.receiver import Receiver, Reply
+from tests.proofs import noop, regression_only, unproven, weak
 from truegreen.contract import Mail, Notify, Tls
 from truegreen.outlets import cloudevents, notify
 from truegreen.outlets.cloudevents import body_lines, encoded, headline, sample
 from truegreen.outlets.handing import Doorkeeper
 from truegreen.outlets.mail import Mailbox, letter
+from truegreen.outlets.news import News
 from truegreen.outlets.notify import Command, Notifier, Service, way_of
 from truegreen.outlets.sending import ARRIVED, Sent
 from truegreen.outlets.webhooks import Webhook
 from truegreen.outlets.wording import plain
+from truegreen.record.ledger import Ledger, open_ledger
 
 DATA: dict[str, Any] = {
     "task": "tsk_1",
@@ -372,3 +376,48 @@ def test_a_test_says_nothing_but_that_it_arrived(tmp_path: Path):
     assert event["type"] == cloudevents.TEST_TYPE
     assert headline(event) == "truegreen can reach you: this is a test"
     assert encoded(sample("", 1_000_000)) == note.read_text()
+
+
+# --- the three answers
+
+
+@pytest.mark.parametrize(
+    ("make", "missing", "words"),
+    [
+        (weak, "weak_evidence", "only at level A1, and A2 is required. Read the changes"),
+        (unproven, "unproven", "made the difference. Read the changes and accept or reject"),
+    ],
+)
+def test_an_event_says_what_is_missing_and_what_to_do(
+    sqlite_url: str, make: Callable[[Ledger], str], missing: str, words: str
+):
+    ledger = open_ledger(sqlite_url)
+    task = make(ledger)
+    event = cloudevents.cloud_event(News(ledger, ledger.events(task)[-1]))
+    ledger.close()
+    data = event["data"]
+    assert (data["task_status"], data["checks"], data["missing"]) == (
+        "needs_review",
+        "passed",
+        missing,
+    )
+    assert data["require"] == "A2"
+    assert data["proof"]["status"] == ("missing" if make is unproven else "shown")
+    assert words in data["meaning"]
+    lines = body_lines(event)
+    assert any(line.startswith("means ") and words in line for line in lines)
+    assert f'next   truegreen review {task} --accept --reason "looked at the diff"' in lines
+
+
+@pytest.mark.parametrize("make", [regression_only, noop])
+def test_an_event_about_a_success_carries_its_badges(
+    sqlite_url: str, make: Callable[[Ledger], str]
+):
+    ledger = open_ledger(sqlite_url)
+    task = make(ledger)
+    event = cloudevents.cloud_event(News(ledger, ledger.events(task)[-1]))
+    ledger.close()
+    data = event["data"]
+    assert (data["task_status"], data["missing"]) == ("succeeded", "")
+    assert data["badges"] == [make.__name__]
+    assert data["proof"]["status"] == "waived"

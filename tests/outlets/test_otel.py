@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.outlets.receiver import Receiver, Reply, settings
+from tests.proofs import counted, regression_only
 from tests.record.lives import (
     OPERATOR,
     brought,
@@ -239,3 +240,22 @@ def test_headers_come_from_the_environment_and_are_never_shown(ledger: Ledger, c
     assert collector.asked[0].headers["x-key"] == "secret"
     assert collector.asked[0].headers["x-other"] == "1"
     assert "secret" not in outlet.where
+
+
+def test_runs_carry_the_three_answers_and_checks_their_transition(
+    ledger: Ledger, collector: Receiver
+):
+    post = posting(ledger, collector)
+    counted(ledger)
+    regression_only(ledger)
+    post.once()
+    first, run, check, second, *_ = map(attributes, spans(collector))
+    assert (run["truegreen.checks"], run["truegreen.require"]) == ("passed", "A2")
+    assert (run["truegreen.proof"], run["truegreen.proof.by"]) == ("shown", "gate:tests")
+    assert check["truegreen.transition"] == "fail_to_pass"
+    assert first["truegreen.proof_mode"] == "required"
+    assert "truegreen.badges" not in first
+    assert (second["truegreen.proof_mode"], second["truegreen.badges"]) == (
+        "regression",
+        "regression_only",
+    )

@@ -15,6 +15,7 @@ from securesystemslib.dsse import Envelope as TheirEnvelope
 from securesystemslib.signer._crypto_signer import CryptoSigner
 from securesystemslib.signer._key import SSlibKey
 
+from tests.proofs import accepted_by_person, noop, proven, regression_only
 from tests.record.lives import (
     BASE,
     OPERATOR,
@@ -34,7 +35,7 @@ from truegreen.assurance import unproven
 from truegreen.contract import Budget, Gate, GateKind, QaTerms, digest_of
 from truegreen.errors import Refused, Stale
 from truegreen.faces.documents import task_document
-from truegreen.facts import Claim, Ticket
+from truegreen.facts import Claim, Proof, Ticket
 from truegreen.facts import Statement as Said
 from truegreen.model import (
     ClaimKind,
@@ -277,12 +278,21 @@ def terminated(ledger: Ledger) -> str:
     return brought(ledger, S.TERMINATED)[0].id
 
 
+def degraded(ledger: Ledger) -> str:
+    task = opened(ledger)
+    ledger.start(task.id, Start("here", isolation="reaper"))
+    return ledger.cancel(task.id, actor=OPERATOR).id
+
+
 def exempt(ledger: Ledger) -> str:
     task = opened(ledger, artifact_is_status=True, claim_file="status.json")
     return ledger.cancel(task.id, actor=OPERATOR).id
 
 
-@pytest.mark.parametrize("make", [rescued, overridden, falsified, terminated, exempt])
+@pytest.mark.parametrize(
+    "make",
+    [rescued, overridden, falsified, terminated, exempt, regression_only, noop, degraded],
+)
 def test_every_badge_is_worn_on_the_receipt_as_everywhere(
     ledger: Ledger, make: Callable[[Ledger], str]
 ):
@@ -493,6 +503,211 @@ def test_an_older_receipt_stays_genuine_when_a_statement_gains_a_field(ledger: L
     document = json.loads(canonical(statement_of(ledger, task.id)))
     del document["_type"]  # has a default, as every later field must
     assert verify(sign(canonical(document)), TRUSTED).genuine
+
+
+# --- the three answers: checks, level, proof
+
+
+@pytest.mark.parametrize(
+    ("make", "checks", "require", "status", "by"),
+    [
+        (proven, "passed", "A2", "shown", ("gate:tests",)),
+        (regression_only, "passed", "A2", "waived", ("regression",)),
+        (noop, "passed", "A2", "waived", ("noop",)),
+        (accepted_by_person, "passed", "A3", "shown", ("person:ana",)),
+        (overridden, "failed", "A2", "shown", ("person:ana",)),
+    ],
+)
+def test_a_receipt_carries_the_three_answers(
+    ledger: Ledger,
+    make: Callable[[Ledger], str],
+    checks: str,
+    require: str,
+    status: str,
+    by: tuple[str, ...],
+):
+    task = make(ledger)
+    said = genuine(receipt(ledger, task)).predicate
+    assert said.verdict == said.runs[-1].verdict
+    assert (said.verdict.checks, said.verdict.require) == (checks, require)
+    assert said.verdict.proof
+    assert (said.verdict.proof.status, said.verdict.proof.by) == (status, by)
+    assert said.task.proof_mode == ("regression" if make is regression_only else "required")
+    document = task_document(ledger.dossier(task), [])["verdict"]
+    proof = {"status": status, "by": list(by), "reason": said.verdict.proof.reason}
+    assert (document["checks"], document["require"]) == (checks, require)
+    assert document["proof"] == proof
+
+
+def edited(ledger: Ledger, task: str, *changes: tuple[str, object]) -> bytes:
+    """A receipt with other values at some paths, signed by the key that is trusted.
+
+    A path that begins with `verdict` is changed in the latest run as well.
+    """
+    document = json.loads(canonical(statement_of(ledger, task)))
+    genuine(sign(canonical(document)))
+    for path, value in changes:
+        if path.startswith("verdict"):
+            changed(f"{P}.{path}", value)(document)
+            changed(f"{RUN}.{path}", value)(document)
+        else:
+            changed(path, value)(document)
+    return sign(canonical(document))
+
+
+SHOWN = {"status": "shown", "by": ["gate:tests"], "reason": "tests: failed before, passes now"}
+ATTACKS: list[tuple[Callable[[Ledger], str], list[tuple[str, object]], str]] = [
+    # the proof was edited
+    (proven, [("verdict.proof.by", ["gate:lint"])], "proves it by gate:lint"),
+    (proven, [("verdict.proof.by", ["evaluator:tests"])], "proves it by evaluator:tests"),
+    (proven, [("verdict.proof.by", ["person:ana"])], "proves it by person:ana"),
+    (proven, [("verdict.proof.by", [])], "proves it by anything"),
+    (proven, [("verdict.proof.status", "missing")], "missing and names gate:tests"),
+    (
+        proven,
+        [("verdict.proof", {"status": "missing", "by": [], "reason": ""})],
+        "succeeded without a proof",
+    ),
+    (proven, [("verdict.proof.status", "waived")], "waived by gate:tests"),
+    (
+        proven,
+        [("verdict.proof", {"status": "waived", "by": ["regression"], "reason": ""})],
+        "does not waive the proof by regression",
+    ),
+    (
+        proven,
+        [("verdict.proof", {"status": "waived", "by": ["noop"], "reason": ""})],
+        "does not waive the proof by noop",
+    ),
+    (regression_only, [("verdict.proof", SHOWN)], "proves it by gate:tests"),
+    (noop, [("verdict.proof", SHOWN)], "proves it by gate:tests"),
+    # the findings under it were edited
+    (proven, [(f"{RUN}.findings.1.before", "passed")], "the baseline says failed"),
+    (proven, [(f"{RUN}.findings.1.before", None)], "proves it by gate:tests"),
+    (proven, [(f"{RUN}.findings.0.outcome", "passed")], "the baseline says passed"),
+    (proven, [(f"{RUN}.findings.1.kind", "claim")], "proves it by gate:tests"),
+    (proven, [(f"{RUN}.findings.1.binding", False)], "proves it by gate:tests"),
+    (
+        regression_only,
+        [("verdict.proof", SHOWN), (f"{RUN}.findings.0.kind", "person")],
+        "proves it by gate:tests",
+    ),
+    (accepted_by_person, [(f"{RUN}.findings.1.judge", "operator:eve")], "by person:ana"),
+    # the level was edited
+    (proven, [("verdict.require", "A3")], "requires is not that of the contract"),
+    (proven, [("verdict.require", "A0")], "requires is not that of the contract"),
+    (
+        proven,
+        [("verdict.level", "A1"), (f"{P}.acceptance.level", "A1")],
+        "level A1 is below the level A2",
+    ),
+    # what the checks said was edited
+    (proven, [("verdict.checks", "failed")], "say that its checks are passed, not failed"),
+    (accepted_by_person, [(f"{RUN}.findings.0.outcome", "failed")], "checks are failed, not"),
+    # the task was edited
+    (proven, [(f"{P}.task.proof_mode", "regression")], "proof mode is not that of the contract"),
+    (regression_only, [(f"{P}.task.proof_mode", "required")], "not that of the contract"),
+    (regression_only, [(f"{P}.task.badges", [])], "the badge regression_only is missing"),
+    (noop, [(f"{P}.task.badges", [])], "the badge noop is missing"),
+    (noop, [(f"{P}.task.noop", False)], "noop is there without a cause"),
+    (noop, [(f"{P}.task.noop", False), (f"{P}.task.badges", [])], "not waive the proof by noop"),
+    (proven, [(f"{P}.task.badges", ["degraded"])], "degraded is there without a cause"),
+    (proven, [(f"{RUN}.isolation", "none")], "the badge degraded is missing"),
+    (
+        proven,
+        [
+            ("verdict.proof", {"status": "missing", "by": [], "reason": ""}),
+            (f"{P}.task.qa_review", True),
+        ],
+        "succeeded without a proof",
+    ),
+    # the answers were taken out, wholly or in part
+    (proven, [("verdict.proof", None)], "only some of the three answers"),
+    (proven, [("verdict.require", None)], "only some of the three answers"),
+    (proven, [("verdict.checks", None)], "only some of the three answers"),
+    (
+        proven,
+        [("verdict.proof", None), ("verdict.require", None), ("verdict.checks", None)],
+        "the three answers are not here",
+    ),
+    (proven, [("verdict.outcome", "inconclusive")], "succeeded with the verdict inconclusive"),
+]
+
+
+@pytest.mark.parametrize(("make", "changes", "why"), ATTACKS)
+def test_a_receipt_whose_answers_were_edited_is_refused(
+    sqlite_url: str,
+    make: Callable[[Ledger], str],
+    changes: list[tuple[str, object]],
+    why: str,
+):
+    ledger = open_ledger(sqlite_url)
+    try:
+        assert why in faults(edited(ledger, make(ledger), *changes))
+    finally:
+        ledger.close()
+
+
+def test_a_qa_review_that_gave_its_verdict_needs_no_proof_of_its_own(ledger: Ledger):
+    author = ledger.register_agent("coder", "sha256:1", actor=OPERATOR, session="s-1").id
+    reviewer = ledger.register_agent("qa", "sha256:2", actor=OPERATOR, session="s-2").id
+    ticket = started(ledger, role="coder", qa=QaTerms(roles=("coder",)), agent_id=author)
+    declared(ledger, ticket)
+    waiting = judged(ledger, ticket, Outcome.PASSED)
+    (review,) = [t for t in ledger.page().tasks if t.qa_of_key == waiting.key]
+    looking = ledger.start(review.id, Start("qa", agent=reviewer, base_digest=BASE))
+    agrees = finding(
+        ledger, ticket, F.PASSED, check="qa", kind="qa", evidence={"evidence": ["ran it"]}
+    )
+    ledger.record_qa(looking, agrees)
+    declared(ledger, looking)
+    ledger.record(looking, [finding(ledger, looking, F.PASSED, check="qa_verdict", kind="qa")])
+    given = verdict(ledger, looking, Outcome.PASSED, proof=Proof())
+    assert ledger.judge(looking, given).status is S.SUCCEEDED
+    said = genuine(receipt(ledger, review.id)).predicate
+    assert said.task.qa_review
+    assert said.verdict.proof
+    assert said.verdict.proof.status == "missing"
+    reviewed = genuine(receipt(ledger, waiting.id)).predicate.verdict
+    assert reviewed.proof
+    assert reviewed.proof.by == ("gate:tests", "review:qa")
+
+
+def test_a_person_may_accept_below_the_required_level(ledger: Ledger):
+    said = genuine(receipt(ledger, accepted_by_person(ledger))).predicate
+    assert said.task.status is S.SUCCEEDED
+    assert said.verdict.level
+    assert said.verdict.require
+    assert said.verdict.level < said.verdict.require
+
+
+def as_before_the_answers(document: Any) -> None:
+    """The statement as a version wrote it that knew neither the answers nor their terms."""
+    old = json.loads(document["predicate"]["contract"]["text"])
+    for word in ("proof", "require", "noop"):
+        del old[word]
+    text = json.dumps(old, separators=(",", ":"))
+    document["predicate"]["contract"] = {"digest": digest_of(text), "text": text}
+    document["predicate"]["acceptance"]["contract"] = digest_of(text)
+    document["subject"][0]["digest"] = {"sha256": digest_of(text).removeprefix("sha256:")}
+    for word in ("proof_mode", "noop", "qa_review"):
+        del document["predicate"]["task"][word]
+    for run in document["predicate"]["runs"]:
+        for each in run["findings"]:
+            each["contract_digest"] = digest_of(text)
+    verdicts = [run["verdict"] for run in document["predicate"]["runs"]]
+    for said in (document["predicate"]["verdict"], *verdicts):
+        for word in ("checks", "require", "proof"):
+            del said[word]
+
+
+def test_a_receipt_from_before_the_three_answers_verifies_as_it_did(ledger: Ledger):
+    document = json.loads(canonical(statement_of(ledger, proven(ledger))))
+    as_before_the_answers(document)
+    said = genuine(sign(canonical(document))).predicate
+    assert (said.verdict.checks, said.verdict.require, said.verdict.proof) == (None, None, None)
+    document["predicate"]["runs"][0]["findings"][1]["outcome"] = "failed"
+    assert "rests on no finding that passed" in faults(sign(canonical(document)))
 
 
 # --- somebody else's implementation

@@ -64,7 +64,9 @@ def test_proven_work_exits_0_and_says_so_on_two_lines(client: Client, walk: Walk
         answer = walk.tg("run", *GATE, *typed(client, *client.free), **environ)
 
     assert answer.status == 0
-    run_line, task_line = answer.out.splitlines()[-2:]
+    run_line, task_line = [
+        line for line in answer.out.splitlines() if line.startswith(("run   ", "task  "))
+    ]
     assert run_line.split()[:3] == ["run", "●", "exited"]
     assert "done · completed · exit 0" in run_line
     assert "2 turns" in run_line

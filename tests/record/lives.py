@@ -15,6 +15,7 @@ from truegreen.model import (
     Level,
     Mode,
     Outcome,
+    Phase,
     ProofStatus,
     Role,
     RunStatus,
@@ -31,6 +32,7 @@ OPERATOR = Actor(Role.OPERATOR, "ana")
 LEAD = Actor(Role.LEAD, "lead")
 GATE = Gate(name="tests", kind=GateKind.RUN, command=("pytest",))
 BASE, TREE = "tree:base", "tree:left"
+PROVEN = Proof(ProofStatus.SHOWN, ("gate:tests",), "tests: failed before, passes now")
 S = TaskStatus
 REVIEWED = QaTerms(
     roles=("coder",), agent="reviewer", definition=AgentDefinition(command=("review", "it"))
@@ -90,10 +92,11 @@ def started(ledger: Ledger, task: str | None = None, **terms: Any) -> Ticket:
 
 
 def finding(ledger: Ledger, ticket: Ticket, outcome: FindingOutcome, **more: Any) -> Finding:
-    """A finding about what the run left."""
+    """A finding about what the run left; a gate that passes failed before the agent started."""
     more.setdefault("contract_digest", ledger.task(ticket.task).contract_digest)
     more.setdefault("digest", TREE)
-    if outcome is FindingOutcome.PASSED and more.get("kind", "run") == "run":
+    of_gate = more.get("kind", "run") == "run" and more.get("phase") is not Phase.BASELINE
+    if outcome is FindingOutcome.PASSED and of_gate:
         more.setdefault("before", FindingOutcome.FAILED)
     level = more.pop("level", Level.A3)
     return Finding(
@@ -109,7 +112,7 @@ def verdict(ledger: Ledger, ticket: Ticket, outcome: Outcome, **more: Any) -> Ve
     more.setdefault("digest", TREE)
     more.setdefault("reason", f"gate tests: {outcome}")
     if outcome is Outcome.PASSED:
-        more.setdefault("proof", Proof(ProofStatus.SHOWN, ("gate:tests",)))
+        more.setdefault("proof", PROVEN)
     return Verdict(outcome=outcome, level=Level.A2, **more)
 
 

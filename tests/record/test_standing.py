@@ -18,7 +18,6 @@ from tests.record.lives import (
 )
 from tests.record.raw_sql import Raw, raw_sql
 from truegreen.contract import Budget
-from truegreen.faces.documents import badges
 from truegreen.faces.figures import ended_document, matrix_document
 from truegreen.model import (
     Cell,
@@ -29,6 +28,7 @@ from truegreen.model import (
     Standing,
     TaskStatus,
 )
+from truegreen.outlets.answers import badges
 from truegreen.outlets.audit import audit
 from truegreen.outlets.metrics import exposition
 from truegreen.record import migrate

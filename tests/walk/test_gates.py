@@ -155,16 +155,16 @@ def test_pass_and_fail_on_the_same_tree_leave_the_task_to_a_person(
 # -- levels in words
 
 
-def test_every_level_is_shown_with_what_it_does_not_prove(walk: Walk) -> None:
+def test_every_level_is_shown_with_what_it_leaves_open(walk: Walk) -> None:
     project(walk)
     answer = walk.tg("run", "--gate", "./check.sh", *shell("echo right > answer"))
-    assert "A2 does not prove that" in answer.out
+    assert "Level A2: the code could still cheat its own tests." in answer.out
     task = walk.tg("list", "--json").json()["tasks"][0]["id"]
     document = walk.tg("show", "--json", task).json()["verdict"]
-    assert document["unproven"].startswith("that the code under test")
+    assert document["unproven"].startswith("the code could still cheat")
     assert document["findings"][-1]["unproven"] == document["unproven"]
-    assert "A2 does not prove" in walk.tg("show", task).out
-    assert "A2 does not prove" in walk.tg("gate", "./check.sh").out
+    assert "Level A2: the code could" in walk.tg("show", task).out
+    assert "Level A2: the code could" in walk.tg("gate", "./check.sh").out
 
 
 # -- nothing that an agent can reach turns a gate off

@@ -177,7 +177,7 @@ def test_it_says_how_many_could_not_start(walk: Walk, capsys: pytest.CaptureFixt
         "task": waiting.id,
         "hold": "depends_on",
         "reason": f"it waits for {failed.id} (failed)",
-        "next": [f"truegreen waive {waiting.id} --needs {failed.id} --reason …"],
+        "next": [f'truegreen waive {waiting.id} --needs {failed.id} --reason "done by hand"'],
     }
     expected = {"counts": {"depends_on": 1}, "tasks": [held]}
     assert told.left() == {"held_back": expected, "frozen": False}

@@ -62,14 +62,18 @@ def test_wq_713_fabricated_passing_tests_over_a_broken_file(walk: Walk) -> None:
 
 
 @pytest.mark.criterion("A03")
-def test_the_last_two_lines_say_both_axes(walk: Walk) -> None:
+def test_two_lines_say_both_axes_and_what_leads_on_comes_last(walk: Walk) -> None:
     (walk.folder / "x").write_text("")
     lines = init(), said("done"), result("all tests pass")
     answer = walk.tg("run", "--gate", "test -f nope", *ONCE, *walk.claude(*lines))
-    run, task = answer.out.splitlines()[-2:]
+    lines_out = answer.out.splitlines()
+    start = next(n for n, line in enumerate(lines_out) if line.startswith("run   "))
+    run, task, *steps = lines_out[start:]
     assert run.startswith("run   ● exited      done · completed · exit 0 · ")
     assert task.startswith("task  ✗ failed      A2 · gate test: ")
     assert task.endswith("(silent failure: the agent said «all tests pass»)")
+    assert steps
+    assert all(line.startswith("next: truegreen ") and "…" not in line for line in steps)
 
 
 @pytest.mark.criterion("A04", "F04")

@@ -26,13 +26,21 @@ from truegreen.model import (
     RunStatus,
     TaskStatus,
 )
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger.reads import CalledOff, Dossier, Need
 from truegreen.record.rows import ClaimRow, Run, Task
 from truegreen.tuples import NamedTuple
 
 UNCHECKED = "accepted by a person, no check has said so"
-WORDLESS = "nothing; it exited 0, which stands for done of a plain command"
+WORDLESS = 'nothing. Exit code 0 counts as "done"'
 """What to say of a claim that is only an exit code."""
+NO_SANDBOX = "no sandbox (install bubblewrap)"
+"""What the badge `degraded` means, said once in the header of a task."""
+_ASIDES = {
+    "regression_only": "green means that nothing broke",
+    "noop": "there was nothing to do",
+}
+"""Badges that a success must not be read without, and what they mean."""
 OVERTURNED = "falsified: called green then, overturned since"
 Rgb = tuple[int, int, int]
 _SHOWN_NEEDS = 3
@@ -202,16 +210,23 @@ def strength(dossier: Dossier, run: Run | None) -> str:
     return f"{run.level}+E" if agreed and run.verdict is Outcome.PASSED else run.level
 
 
+def is_about_sandbox(doubt: str) -> bool:
+    """Whether a doubt about a finding only says that there was no sandbox."""
+    return doubt.startswith(("no jail", "no sandbox"))
+
+
 def _claim_of(dossier: Dossier, run: Run | None) -> ClaimRow | None:
     claims = [claim for claim in dossier.claims if run and claim.run_key == run.key]
     return claims[-1] if claims else None
 
 
 def _aside(task: Task, run: Run | None, claim: ClaimRow | None) -> str:
-    """The cell where it says more than the status, and what the agent had to say about it."""
+    """What a success must not be read without; the cell where it says more than the status."""
+    notes = []
+    if task.status is TaskStatus.SUCCEEDED:
+        notes += [UNCHECKED] if task.is_unverified else []
+        notes += [f"{name}: {_ASIDES[name]}" for name in badges(task) if name in _ASIDES]
     parts = []
-    if task.is_unverified and task.status is TaskStatus.SUCCEEDED:
-        parts.append(UNCHECKED)
     title = CELLS[task.cell].title if task.cell else ""
     if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
         parts.append(title)
@@ -221,7 +236,7 @@ def _aside(task: Task, run: Run | None, claim: ClaimRow | None) -> str:
     if task.cell is Cell.SILENT_FAILURE and claim:
         said = "it exited 0" if claim.source == EXIT else f"the agent said «{spoken(claim)}»"
         parts.append(said)
-    return ": ".join(parts)
+    return "; ".join(filter(None, (*notes, ": ".join(parts))))
 
 
 def spoken(claim: ClaimRow) -> str:

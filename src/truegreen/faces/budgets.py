@@ -12,7 +12,7 @@ def breaker_document(found: Standing) -> Document:
     """A breaker: whom it holds back, why, until when."""
     what = found.breaker
     until = None if found.waits_for_a_person else instant(what.open_until)
-    closes = [f"truegreen breakers close {what.id} --reason …"]
+    closes = [f'truegreen breakers close {what.id} --reason "the cause is fixed"']
     return {
         "id": what.id,
         "kind": what.kind,

@@ -19,7 +19,17 @@ from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
 from truegreen.faces.waits import condition_document, waiting_steps
 from truegreen.facts import Finding, Proof
-from truegreen.model import Cell, ExitDetail, ExitReason, Level, Mode, ProofMode, TaskStatus
+from truegreen.model import (
+    Cell,
+    ExitDetail,
+    ExitReason,
+    Level,
+    Mode,
+    Outcome,
+    ProofStatus,
+    TaskStatus,
+)
+from truegreen.outlets.answers import badges, checks_outcome, exemptions, proof_of
 from truegreen.patterns import late
 from truegreen.record.holds import OF_THE_FLEET, Hold
 from truegreen.record.ledger import Ledger, Page
@@ -41,10 +51,8 @@ from truegreen.record.rows import (
 Document = dict[str, Any]
 LONGEST_MESSAGE = 2000
 SHOWN_EVENTS = 200
-SIMULATION = "system:demo"
-"""Who opens tasks that are only played."""
-_WEAK = ("reaper", "none")
-"""What an agent may have left, or hidden something from."""
+_UNRECORDED = Proof(ProofStatus.SHOWN, (), "decided before proofs were recorded")
+"""As the migration has it for tasks that had succeeded by then."""
 # What JSON may carry raw, but a terminal or a reader may take for something else.
 _RISKY = late("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _read = msgspec.json.decode
@@ -129,7 +137,7 @@ def task_document(
     latest = dossier.runs[-1] if dossier.runs else None
     return {
         **_head(task),
-        "badges": [*badges(task, latest.isolation if latest else ""), *_exemptions(terms)],
+        "badges": [*badges(task, latest.isolation if latest else ""), *exemptions(terms)],
         "goal": terms.get("goal", ""),
         "waits_for": [need._asdict() for need in dossier.needs],
         "conditions": [condition_document(each) for each in dossier.conditions],
@@ -200,28 +208,6 @@ def _head(task: Task) -> Document:
     }
 
 
-def badges(task: Task, isolation: str = "") -> list[str]:
-    """What a task carries beside its status; where nobody can look past it."""
-    worn = {
-        "rescued": task.rescued,
-        "overridden": task.overridden,
-        "falsified": task.falsified,
-        "unverified": task.is_unverified,
-        "regression_only": task.proof_mode is ProofMode.REGRESSION,
-        "noop": task.noop,
-        "degraded": isolation in _WEAK,
-        "simulated": task.created_by == SIMULATION,
-        "terminated": task.sealed_at is not None,
-        "legacy": task.is_legacy,
-    }
-    return [name for name, wears in worn.items() if wears]
-
-
-def _exemptions(terms: Document) -> list[str]:
-    """What a contract does without, said wherever the task is looked at."""
-    return ["artifact_is_status"] if terms.get("artifact_is_status") else []
-
-
 def _counters(task: Task) -> Document:
     return {
         "attempts": [task.attempts, task.attempts_max],
@@ -265,28 +251,27 @@ def _is_at_a_checkpoint(task: Task) -> bool:
     return blocked and task.exit_detail is ExitDetail.APPROVAL_CHECKPOINT
 
 
-_REASON = "--reason …"
 _AT_A_CHECKPOINT = ("unblock {id} --mode assisted --now", "cancel {id}")
 _NEXT: dict[TaskStatus, tuple[str, ...]] = {
     TaskStatus.QUEUED: ("attempt {id}", "cancel {id}"),
     TaskStatus.RUNNING: ("log {id} --follow", "stop {id}", "terminate {id}"),
-    TaskStatus.AWAITING_APPROVAL: ("approve {id}", f"reject {{id}} {_REASON}"),
+    TaskStatus.AWAITING_APPROVAL: ("approve {id}", 'reject {id} --reason "not now"'),
     TaskStatus.PENDING_EVAL: ("wait {id}",),
     TaskStatus.FAILED_PENDING_EVAL: ("wait {id}",),
     TaskStatus.PENDING_QA: (
-        f"review {{id}} --accept {_REASON}",
-        f"review {{id}} --reject {_REASON}",
+        'review {id} --accept --reason "looked at the diff"',
+        'review {id} --reject --reason "not what was asked for"',
         "cancel {id}",
     ),
     TaskStatus.NEEDS_REVIEW: (
         "verify {id}",
-        f"review {{id}} --accept {_REASON}",
-        f"review {{id}} --reject {_REASON}",
-        f"retry {{id}} {_REASON}",
+        'review {id} --accept --reason "looked at the diff"',
+        'review {id} --reject --reason "not what was asked for"',
+        'retry {id} --reason "try again"',
     ),
     TaskStatus.BLOCKED: ("unblock {id}", "cancel {id}"),
-    TaskStatus.FAILED: ("log {id}", f"retry {{id}} {_REASON}"),
-    TaskStatus.CANCELED: (f"retry {{id}} {_REASON}",),
+    TaskStatus.FAILED: ("log {id}", 'retry {id} --reason "try again"'),
+    TaskStatus.CANCELED: ('retry {id} --reason "try again"',),
 }
 
 
@@ -352,6 +337,7 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
     return {
         "outcome": run.verdict,
         "level": run.level,
+        "checks": checks_outcome(run, dossier.findings),
         "require": run.required_level or terms.get("require", Level.A2),
         "proof": _proof(run),
         "unproven": unproven(run.level),
@@ -365,8 +351,8 @@ def _verdict(dossier: Dossier, run: Run | None) -> Document | None:
 
 def _proof(run: Run) -> Document:
     """What shows that the work made the difference; nothing before there is a verdict."""
-    found: Document = _read(run.proof) if run.proof else msgspec.to_builtins(Proof())
-    return found
+    found = proof_of(run) or (_UNRECORDED if run.verdict is Outcome.PASSED else Proof())
+    return {"status": found.status, "by": list(found.by), "reason": found.reason}
 
 
 def finding_document(row: FindingRow) -> Document:
@@ -447,6 +433,8 @@ def refusal_document(refusal: Refusal) -> Document:
 
 def inbox_document(waiting: Waiting) -> Document:
     """Something that waits for a person."""
+    from truegreen.outlets.wording import pasteable  # noqa: PLC0415 - a list of tasks needs none
+
     item = waiting.item
     return {
         "id": item.id,
@@ -456,7 +444,7 @@ def inbox_document(waiting: Waiting) -> Document:
         "topic": item.topic,
         "title": item.title,
         "reason": item.reason,
-        "next": item.next,
+        "next": pasteable(item.next),
         "times": item.times,
         "state": item.state,
         "owner": item.owner,

@@ -20,4 +20,4 @@ def freeze_document(freeze: Freeze | None) -> dict[str, Any] | None:
 def freeze_words(freeze: Freeze) -> str:
     """The same for people, and what leads on."""
     words = f"frozen since {local(freeze.at)} by {freeze.actor}: {freeze.reason}"
-    return f"{words}; nothing starts until: truegreen thaw --reason …"
+    return f'{words}; nothing starts until: truegreen thaw --reason "all clear"'

@@ -65,7 +65,8 @@ def leading_on(task: str, condition: Condition) -> str:
         return f"truegreen announce {condition.what}"
     import shlex  # noqa: PLC0415 - few wait for a file, and every list comes by here
 
-    return f"truegreen waive {task} --needs {shlex.quote(str(condition.wait))} --reason …"
+    needs = shlex.quote(str(condition.wait))
+    return f'truegreen waive {task} --needs {needs} --reason "done by hand"'
 
 
 def waiting_steps(dossier: Dossier) -> list[str]:
@@ -73,5 +74,5 @@ def waiting_steps(dossier: Dossier) -> list[str]:
     waits = open_conditions(dossier)
     steps = [leading_on(dossier.task.id, each) for each in waits]
     if any(each.kind is WaitKind.HUMAN for each in waits):
-        steps.append(f"truegreen reject {dossier.task.id} --reason …")
+        steps.append(f'truegreen reject {dossier.task.id} --reason "not now"')
     return list(dict.fromkeys(steps))

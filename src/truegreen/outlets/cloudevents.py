@@ -11,10 +11,17 @@ from typing import Any
 
 import msgspec
 
-from truegreen.model import CELLS, PALETTE
+from truegreen.model import CELLS, PALETTE, TaskStatus
+from truegreen.outlets.answers import (
+    badges,
+    checks_outcome,
+    missing_of,
+    missing_sentence,
+    proof_of,
+)
 from truegreen.outlets.mapping import EVENT_PREFIX, event_type
 from truegreen.outlets.news import News
-from truegreen.outlets.wording import plain
+from truegreen.outlets.wording import pasteable, plain
 from truegreen.record.ledger.outbox import BODY_LIMIT
 
 CONTENT_TYPE = "application/cloudevents+json"
@@ -81,6 +88,7 @@ def body_lines(event: dict[str, Any]) -> list[str]:
         f"task   {data['task_status']}{times}",
         f"run    {data['run_status'] or 'none'}",
         f"why    {plain(data['reason'])}",
+        *([f"means  {data['meaning']}"] if data.get("missing") else []),
         f"task   {data['task']}",
     ]
     return [*lines, *(f"next   {step}" for step in (data["next"], data["url"]) if step)]
@@ -113,6 +121,7 @@ def _data(news: News, link: str) -> dict[str, Any]:
     status = news.status or task.status
     title = CELLS[news.cell].title if news.cell else news.alert.replace("_", " ")
     called = (item.title if item and news.alert else task.title)[:_LONGEST]
+    missing = missing_sentence(run) if status is TaskStatus.NEEDS_REVIEW else ""
     return {
         "text": _headline(title or status, called),
         "task": task.id,
@@ -122,11 +131,13 @@ def _data(news: News, link: str) -> dict[str, Any]:
         "run_status": run.status if run else None,
         "cell": news.cell,
         "cell_title": title,
-        "meaning": CELLS[news.cell].sentence if news.cell else PALETTE[status].meaning,
+        "meaning": missing or (CELLS[news.cell].sentence if news.cell else PALETTE[status].meaning),
         "exit_reason": run.exit_reason if run else None,
         "exit_detail": run.exit_detail if run else None,
         "verdict": run.verdict if run else None,
         "level": run.level if run else None,
+        **_answers(news),
+        "badges": badges(task, run.isolation if run else ""),
         "reason": (news.event.reason or (run.verdict_reason if run else ""))[:_LONGEST],
         "item": item.id if item else None,
         "topic": news.topic,
@@ -134,8 +145,20 @@ def _data(news: News, link: str) -> dict[str, Any]:
         "attempt": run.attempt if run else 0,
         "actor": news.event.actor,
         "times": item.times if item else 1,
-        "next": item.next if item else f"truegreen show {task.id}",
+        "next": pasteable(item.next) if item else f"truegreen show {task.id}",
         "url": f"{link}/tasks/{task.id}" if link else "",
+    }
+
+
+def _answers(news: News) -> dict[str, Any]:
+    """The three answers of the verdict; nothing where the event is about no run."""
+    run = news.run
+    proof = proof_of(run) if run else None
+    return {
+        "checks": checks_outcome(run, news.dossier.findings) if run else None,
+        "require": run.required_level if run else None,
+        "proof": msgspec.to_builtins(proof) if proof else None,
+        "missing": missing_of(run.verdict, run.verdict_reason) if run else "",
     }
 
 

@@ -13,7 +13,7 @@ import msgspec
 from truegreen.contract import Duration
 from truegreen.model import CELLS, Cell
 from truegreen.outlets.cloudevents import encoded, envelope
-from truegreen.outlets.wording import plain
+from truegreen.outlets.wording import pasteable, plain
 from truegreen.record.ledger.outbox import Announced
 from truegreen.record.ledger.telling import Owed
 
@@ -82,7 +82,7 @@ def _event(kind: str, told: Announced, link: str, at: int, text: str) -> dict[st
         "reason": item.reason,
         "times": item.times,
         "state": item.state,
-        "next": item.next,
+        "next": pasteable(item.next),
         "url": f"{link}/tasks/{told.task}" if link else "",
     }
     head = envelope(f"{kind.rpartition('.')[2]}:{item.id}:{at}", kind, link, at)

@@ -19,6 +19,7 @@ import msgspec
 from truegreen.contract import As, GitHub
 from truegreen.model import CELLS, PALETTE, Cell, Move, TaskStatus
 from truegreen.outlets import reaching
+from truegreen.outlets.answers import answers_of, badges, missing_sentence
 from truegreen.outlets.mapping import down
 from truegreen.outlets.news import AT_REST, News
 from truegreen.outlets.reaching import Answer
@@ -38,6 +39,8 @@ _TITLE, _DESCRIPTION, _TEXT = 120, 140, 2000
 _MARK = re.compile(r"(tsk_\w+)[ :]r?(\d+)")
 _FORBIDDEN, _TOO_MANY = 403, 429
 _SUCCESS, _PENDING = "success", "pending"
+_SAID_IN_TITLE = ("regression_only", "noop")
+"""Badges that a green check must not be read without."""
 NOT_COMMITTED = (
     "no commit holds exactly what was judged: something was left uncommitted, or untracked"
 )
@@ -290,18 +293,35 @@ def _host(api: str) -> str:
 def _title(news: News, run: Run, status: TaskStatus, cell: Cell | None) -> str:
     head = CELLS[cell].title if cell else PALETTE[status].meaning
     head = "overturned" if _is_overturned(news) else head
+    worn = [name for name in badges(news.task) if name in _SAID_IN_TITLE]
+    head = " · ".join((head, *worn)) if status is TaskStatus.SUCCEEDED else head
     why = _plain(news.event.reason or run.verdict_reason)
     return (f"{head}: {why}" if why else head)[:_TITLE]
 
 
 def _summary(news: News, run: Run, status: TaskStatus) -> str:
-    """Both axes; what agents may have written stands in a block where nothing is marked up."""
-    words = "\n".join(f"    {_plain(line)}" for line in run.verdict_reason[:_TEXT].splitlines())
-    return (
-        f"| | |\n|---|---|\n| run | `{run.status}` · `{run.exit_reason or 'under way'}` |\n"
-        f"| task | `{status}` |\n| verdict | `{run.verdict}` {run.level or ''} |\n"
-        f"| attempt | {run.attempt} |\n| id | `{news.task.id}` |\n\n{words}\n"
-    )
+    """Both axes and the three answers.
+
+    What agents may have written stands in a block where nothing is marked up.
+    """
+    answers = answers_of(run, news.dossier.findings)
+    worn = badges(news.task, run.isolation)
+    rows = [
+        ("run", f"`{run.status}` · `{run.exit_reason or 'under way'}`"),
+        ("task", f"`{status}`"),
+        ("verdict", f"`{run.verdict}` {run.level or ''}"),
+        *((each.question, f"`{each.word}`") for each in answers),
+        *([("required level", f"`{run.required_level}`")] if run.required_level else []),
+        *([("badges", " ".join(f"`{name}`" for name in worn))] if worn else []),
+        ("attempt", str(run.attempt)),
+        ("id", f"`{news.task.id}`"),
+    ]
+    table = "".join(f"| {name} | {said} |\n" for name, said in rows)
+    missing = missing_sentence(run) if status is TaskStatus.NEEDS_REVIEW else ""
+    text = [run.verdict_reason, *(f"{each.question}: {each.why}" for each in answers)]
+    lines = "\n".join(text)[:_TEXT].splitlines()
+    words = "\n".join(f"    {_plain(line)}" for line in lines)
+    return f"| | |\n|---|---|\n{table}\n{missing}\n\n{words}\n"
 
 
 def _plain(text: str) -> str:

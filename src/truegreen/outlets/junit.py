@@ -12,7 +12,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from truegreen.model import FindingOutcome, Phase
+import msgspec
+
+from truegreen.model import FindingOutcome, Phase, TaskStatus
+from truegreen.outlets.answers import (
+    answers_of,
+    badges,
+    missing_sentence,
+    proof_of,
+    transition_words,
+)
 from truegreen.outlets.mapping import FINDINGS, Junit, down
 from truegreen.record.ledger import Dossier
 from truegreen.record.rows import FindingRow, Run, Task
@@ -26,7 +35,8 @@ _NOT_XML = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]"
 )
 _TOLD = ("id", "status", "run_status", "cell", "exit_reason", "exit_detail")
-_BADGES = ("rescued", "overridden", "falsified", "is_unverified")
+_BADGES = ("rescued", "overridden", "falsified", "unverified", "regression_only", "noop")
+"""What a pass must not be read without."""
 _COUNTED = (("failures", Junit.FAILURE), ("errors", Junit.ERROR), ("skipped", Junit.SKIPPED))
 
 
@@ -57,11 +67,17 @@ def report(dossiers: Iterable[Dossier]) -> bytes:
 def cases_of(dossier: Dossier) -> list[Case]:
     """The checks of the latest run, and what they add up to."""
     run = dossier.runs[-1] if dossier.runs else None
+    return [*map(_case, _latest(dossier)), _verdict(dossier.task, run)]
+
+
+def _latest(dossier: Dossier) -> list[FindingRow]:
+    """The latest answer of every check about the latest run."""
+    run = dossier.runs[-1] if dossier.runs else None
     found: dict[str, FindingRow] = {}
     for row in dossier.findings:
         if run and row.run_key == run.key and row.phase is not Phase.BASELINE:
-            found[row.check_name] = row  # the latest answer of a check counts
-    return [*map(_case, found.values()), _verdict(dossier.task, run)]
+            found[row.check_name] = row
+    return list(found.values())
 
 
 def _case(row: FindingRow) -> Case:
@@ -73,10 +89,14 @@ def _case(row: FindingRow) -> Case:
 
 
 def _verdict(task: Task, run: Run | None) -> Case:
+    """The verdict; a pass says the badges that it must not be read without."""
     why = f": {run.verdict_reason}" if run and run.verdict_reason else ""
-    badges = ", ".join(name.removeprefix("is_") for name in _BADGES if getattr(task, name))
-    aside = f"{badges}{why}" if badges else ""
-    return Case(VERDICT, down(task.status, task.cell).junit, f"{task.status}{why}", aside=aside)
+    worn = ", ".join(name for name in badges(task) if name in _BADGES)
+    aside = f"{worn}{why}" if worn else ""
+    result = down(task.status, task.cell).junit
+    missing = missing_sentence(run) if task.status is TaskStatus.NEEDS_REVIEW else ""
+    message = f"{task.status}{why}" + (f". {missing}" if missing else "")
+    return Case(VERDICT, result, message, aside=aside)
 
 
 def _suite(root: Element, dossier: Dossier) -> Counter[Junit]:
@@ -87,10 +107,8 @@ def _suite(root: Element, dossier: Dossier) -> Counter[Junit]:
     suite.set("timestamp", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(task.updated_at / 1e6)))
     suite.set("time", f"{sum(case.seconds for case in cases):.3f}")
     properties = SubElement(suite, "properties")
-    for name in (*_TOLD, *_BADGES):
-        value = getattr(task, name)
-        told = name.removeprefix("is_")
-        SubElement(properties, "property", name=f"truegreen.{told}", value=str(value or ""))
+    for name, value in _properties(dossier).items():
+        SubElement(properties, "property", name=f"truegreen.{name}", value=_text(str(value or "")))
     results = Counter[Junit]()
     for case in cases:
         results[case.result] += 1
@@ -104,6 +122,29 @@ def _suite(root: Element, dossier: Dossier) -> Counter[Junit]:
             SubElement(made, "system-out").text = _text(case.aside)
     _count(suite, results)
     return results
+
+
+def _properties(dossier: Dossier) -> dict[str, object]:
+    """Both axes, the badges, and the three answers of the latest verdict."""
+    task = dossier.task
+    run = dossier.runs[-1] if dossier.runs else None
+    worn = badges(task)
+    proof = proof_of(run) if run else None
+    return {
+        **{name: getattr(task, name) for name in _TOLD},
+        **{name: name in worn for name in _BADGES},
+        **{each.question: each.word for each in answers_of(run, dossier.findings)},
+        "require": run.required_level if run else None,
+        "proof_mode": task.proof_mode,
+        "proof_by": ", ".join(proof.by) if proof else "",
+        "proof_reason": proof.reason if proof else "",
+        **{f"check.{row.check_name}.transition": _turned(row) for row in _latest(dossier)},
+    }
+
+
+def _turned(row: FindingRow) -> str:
+    """What became of a check since the agent started."""
+    return transition_words(msgspec.json.decode(row.evidence), row.before, row.outcome)
 
 
 def _count(element: Element, results: Counter[Junit]) -> None:

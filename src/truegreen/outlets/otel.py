@@ -19,6 +19,7 @@ from truegreen import __version__
 from truegreen.contract import Otel
 from truegreen.model import RUNS, FindingOutcome, Light, TaskStatus
 from truegreen.outlets import reaching
+from truegreen.outlets.answers import badges, checks_outcome, proof_of, transition_of
 from truegreen.outlets.mapping import down
 from truegreen.outlets.news import AT_REST, News
 from truegreen.outlets.sending import ARRIVED, Sent, judged
@@ -202,6 +203,8 @@ class Trace(NamedTuple):
             "truegreen.role": task.role,
             "truegreen.mode": task.mode,
             "truegreen.rescued": task.rescued,
+            "truegreen.badges": ",".join(badges(task, last.isolation if last else "")),
+            "truegreen.proof_mode": task.proof_mode,
             ERROR_TYPE: None if good else cell or life.status,
         }
         status = {"code": _OK} if good else {"code": _ERROR, "message": why[:_LONGEST]}
@@ -214,6 +217,7 @@ class Trace(NamedTuple):
         agent = agents.get(run.agent_key) if run.agent_key is not None else None
         usage = msgspec.json.decode(run.usage) if run.usage else {}
         bad = RUNS[run.status].light in (Light.RED, Light.AMBER)
+        proof = proof_of(run)
         attributes = {
             OPERATION: "invoke_agent",
             AGENT_NAME: agent.name if agent else None,
@@ -226,6 +230,10 @@ class Trace(NamedTuple):
             "truegreen.isolation": run.isolation,
             "truegreen.verdict": run.verdict,
             "truegreen.level": run.level,
+            "truegreen.checks": checks_outcome(run, self.dossier.findings),
+            "truegreen.require": run.required_level,
+            "truegreen.proof": proof.status if proof else None,
+            "truegreen.proof.by": ",".join(proof.by) if proof else None,
             "truegreen.cell": run.cell,
             **{f"truegreen.usage.{name}": value for name, value in usage.items()},
             ERROR_TYPE: run.exit_detail if bad else None,
@@ -253,6 +261,7 @@ class Trace(NamedTuple):
                 "truegreen.check.phase": row.phase,
                 "truegreen.check.binding": row.binding,
                 "truegreen.level": row.level,
+                "truegreen.transition": transition_of(row.before, row.outcome),
                 "truegreen.isolation": row.isolation,
                 ERROR_TYPE: None if row.outcome is FindingOutcome.PASSED else row.outcome,
             }

@@ -18,6 +18,7 @@ from truegreen.contract import digest_of
 from truegreen.errors import Refused
 from truegreen.facts import Statement as Said
 from truegreen.model import Move, TaskStatus
+from truegreen.outlets.answers import badges, checks_outcome, exemptions, proof_of
 from truegreen.outlets.envelope import LARGEST, Signer, Verifier, canonical, opened, sealed
 from truegreen.outlets.statement import (
     PAYLOAD_TYPE,
@@ -29,6 +30,7 @@ from truegreen.outlets.statement import (
     HistoryPart,
     OutputPart,
     Predicate,
+    ProofPart,
     RefusalPart,
     ReviewPart,
     RunPart,
@@ -200,20 +202,15 @@ def _task(dossier: Dossier) -> TaskPart:
         created_at=_instant(task.created_at),
         settled_at=_maybe(task.settled_at),
         sealed_at=_maybe(task.sealed_at),
+        proof_mode=task.proof_mode,
+        noop=task.noop,
+        qa_review=task.qa_of_key is not None,
     )
 
 
 def _badges(dossier: Dossier) -> tuple[str, ...]:
-    task = dossier.task
-    worn = {
-        "rescued": task.rescued,
-        "overridden": task.overridden,
-        "falsified": task.falsified,
-        "unverified": task.is_unverified,
-        "terminated": task.sealed_at is not None,
-        "artifact_is_status": bool(_read(dossier.contract).get("artifact_is_status")),
-    }
-    return tuple(name for name, wears in worn.items() if wears)
+    isolation = dossier.runs[-1].isolation if dossier.runs else ""
+    return (*badges(dossier.task, isolation), *exemptions(_read(dossier.contract)))
 
 
 def _no_verdict(task: Task) -> VerdictPart:
@@ -273,16 +270,25 @@ def _run(run: Run, dossier: Dossier) -> RunPart:
         output=_output(facts["output"]) if "output" in facts else None,
         cell=run.cell,
         claim=_claim(run, dossier),
-        verdict=VerdictPart(
-            outcome=run.verdict,
-            level=run.level,
-            unproven=unproven(run.level),
-            reason=run.verdict_reason,
-            at=_maybe(run.judged_at),
-        ),
+        verdict=_verdict(run, dossier),
         findings=tuple(_finding(row) for row in dossier.findings if row.run_key == run.key),
         started_at=_instant(run.created_at),
         ended_at=_maybe(run.ended_at),
+    )
+
+
+def _verdict(run: Run, dossier: Dossier) -> VerdictPart:
+    """What was concluded, with the three answers where they are recorded."""
+    proof = proof_of(run)
+    return VerdictPart(
+        outcome=run.verdict,
+        level=run.level,
+        unproven=unproven(run.level),
+        reason=run.verdict_reason,
+        at=_maybe(run.judged_at),
+        checks=checks_outcome(run, dossier.findings) if proof else None,
+        require=run.required_level if proof else None,
+        proof=ProofPart(status=proof.status, by=proof.by, reason=proof.reason) if proof else None,
     )
 
 

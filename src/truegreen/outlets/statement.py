@@ -23,11 +23,15 @@ from truegreen.model import (
     FindingOutcome,
     Level,
     Mode,
+    NoopPolicy,
     Outcome,
     Phase,
+    ProofMode,
+    ProofStatus,
     RunStatus,
     TaskStatus,
 )
+from truegreen.outlets.answers import PERSON, WEAK_ISOLATION, Check, answered, standing
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://truegreen.dev/verdict/v1"
@@ -66,16 +70,35 @@ class TaskPart(Part, frozen=True, kw_only=True):
     created_at: datetime
     settled_at: datetime | None
     sealed_at: datetime | None
+    proof_mode: ProofMode | None = None
+    noop: bool = False
+    qa_review: bool = False
+    """Whether the task is itself a QA review: it is done when it has given its verdict."""
+
+
+class ProofPart(Part, frozen=True, kw_only=True):
+    """What shows that the work made the difference: which findings, or why nothing does."""
+
+    status: ProofStatus
+    by: tuple[str, ...]
+    reason: str
 
 
 class VerdictPart(Part, frozen=True, kw_only=True):
-    """What the checks concluded about a run, how far that reaches, and what it does not prove."""
+    """What the checks concluded about a run, how far that reaches, and what it does not prove.
+
+    `checks`, `level` beside `require`, and `proof` are the three answers. Receipts from before they
+    were recorded have neither `checks` nor `require` nor `proof`.
+    """
 
     outcome: Outcome
     level: Level | None
     unproven: str
     reason: str
     at: datetime | None
+    checks: Outcome | None = None
+    require: Level | None = None
+    proof: ProofPart | None = None
 
 
 class FindingPart(Part, frozen=True, kw_only=True):
@@ -255,7 +278,12 @@ def subjects_of(digest: str, commit: str | None, contract_digest: str) -> tuple[
 
 def disagreements(statement: Statement) -> list[str]:
     """Where a statement contradicts itself: digests that should be one, findings that are none."""
-    return [*_of_types(statement), *_of_digests(statement), *_of_green(statement)]
+    return [
+        *_of_types(statement),
+        *_of_digests(statement),
+        *_of_green(statement),
+        *_of_answers(statement),
+    ]
 
 
 def _of_types(statement: Statement) -> Iterator[str]:
@@ -306,3 +334,147 @@ def _of_green(statement: Statement) -> Iterator[str]:
     passed = [f for f in run.findings if f.binding and f.outcome is FindingOutcome.PASSED]
     if not any(f.id in accepted.findings for f in passed):
         yield "the acceptance rests on no finding that passed"
+
+
+# --- the three answers
+
+
+REGRESSION, NOOP = "regression", "noop"
+"""What a proof that the contract waives names instead of findings."""
+_PROVES = {"evaluator": "evaluator", "qa": "review"}
+_QA_ROLE = "qa"
+_FRESH = ("exists", "json")
+"""Kinds that ask for a new file: they may have passed on the base and count as failed there."""
+
+
+def _of_answers(statement: Statement) -> Iterator[str]:
+    """The three answers agree with the findings, with the contract and with the status."""
+    predicate = statement.predicate
+    terms = _terms(predicate.contract.text)
+    for run in predicate.runs:
+        yield from _of_baselines(run)
+        yield from _of_proof(run)
+    if any(run.verdict.proof for run in predicate.runs):
+        yield from _of_terms(predicate, terms)
+    if predicate.task.status is TaskStatus.SUCCEEDED and statement.latest:
+        yield from _of_success(predicate.task, statement.latest, terms)
+
+
+def _terms(text: str) -> dict[str, Any]:
+    """The frozen terms; a text that is none has another digest, which is said elsewhere."""
+    try:
+        terms = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {}
+    return terms if isinstance(terms, dict) else {}
+
+
+def _of_baselines(run: RunPart) -> Iterator[str]:
+    """What a finding says of the time before the agent is what was found then."""
+    for finding in run.findings:
+        known = [
+            each.outcome
+            for each in run.findings
+            if each.phase is Phase.BASELINE and each.check == finding.check
+        ]
+        asked = finding.phase is not Phase.BASELINE and finding.kind not in _FRESH
+        if asked and known and finding.before and finding.before not in known:
+            yield (
+                f"finding {finding.id} says that {finding.check} {finding.before} before the agent,"
+                f" and the baseline says {known[-1]}"
+            )
+
+
+def _of_proof(run: RunPart) -> Iterator[str]:
+    verdict, proof = run.verdict, run.verdict.proof
+    if proof is None:
+        if verdict.checks or verdict.require:
+            yield f"the verdict of {run.id} has only some of the three answers"
+        return
+    if verdict.require is None or verdict.checks is None:
+        yield f"the verdict of {run.id} has only some of the three answers"
+    by_person = any(finding.kind == "person" for finding in run.findings)
+    outcomes = [check.outcome for check in checks_in(run)]
+    said = answered(verdict.outcome, verdict.reason, outcomes, by_person=by_person)
+    if verdict.checks not in (None, said):
+        yield f"the findings of {run.id} say that its checks are {said}, not {verdict.checks}"
+    if proof.status is ProofStatus.SHOWN:
+        known = _supported(run)
+        wrong = [name for name in proof.by if name not in known]
+        if wrong or not proof.by:
+            yield f"no finding of {run.id} proves it by {', '.join(wrong) or 'anything'}"
+    elif proof.status is ProofStatus.WAIVED:
+        if proof.by not in ((REGRESSION,), (NOOP,)):
+            yield f"the proof of {run.id} is waived by {', '.join(proof.by) or 'nothing'}"
+    elif proof.by:
+        yield f"the proof of {run.id} is missing and names {', '.join(proof.by)}"
+
+
+def checks_in(run: RunPart) -> list[Check]:
+    """How each check of a run stands."""
+    return standing(
+        Check(finding.check, finding.kind, finding.outcome)
+        for finding in run.findings
+        if finding.binding and finding.phase is not Phase.BASELINE
+    )
+
+
+def _supported(run: RunPart) -> set[str]:
+    """What the findings of a run can prove: fail-to-pass, an evaluator, a review, a person."""
+    known = set()
+    for finding in run.findings:
+        passed = finding.outcome is FindingOutcome.PASSED and finding.binding
+        if not passed or finding.phase is Phase.BASELINE or finding.kind == "claim":
+            continue
+        if finding.kind == "person":
+            known.add(f"{PERSON}{finding.judge.partition(':')[2]}")
+        elif finding.kind in _PROVES:
+            known.add(f"{_PROVES[finding.kind]}:{finding.check}")
+        elif finding.before is FindingOutcome.FAILED:
+            known.add(f"gate:{finding.check}")
+    return known
+
+
+def _of_terms(predicate: Predicate, terms: dict[str, Any]) -> Iterator[str]:
+    """The answers were asked for as the contract says, and the badges say the same."""
+    task = predicate.task
+    if task.proof_mode != terms.get("proof", task.proof_mode or ProofMode.REQUIRED):
+        yield "the proof mode is not that of the contract"
+    for run in predicate.runs:
+        if run.verdict.require and run.verdict.require != terms.get("require", run.verdict.require):
+            yield f"the level that {run.id} requires is not that of the contract"
+    for badge, worn in (
+        ("regression_only", task.proof_mode is ProofMode.REGRESSION),
+        ("noop", task.noop),
+        ("degraded", predicate.runs[-1].isolation in WEAK_ISOLATION),
+    ):
+        if (badge in task.badges) != worn:
+            yield f"the badge {badge} is {'missing' if worn else 'there without a cause'}"
+
+
+def _of_success(task: TaskPart, run: RunPart, terms: dict[str, Any]) -> Iterator[str]:
+    """A task that succeeded has the level that it needs, and a proof or the leave to do without."""
+    verdict, proof = run.verdict, run.verdict.proof
+    if verdict.outcome is not Outcome.PASSED:
+        yield f"the task is called succeeded with the verdict {verdict.outcome}"
+    if proof is None or verdict.require is None:
+        if "proof" in terms:  # older contracts know no such word, and their receipts no answer
+            yield "the task is called succeeded, and the three answers are not here"
+        return
+    if task.qa_review and terms.get("role") == _QA_ROLE:
+        return
+    by_person = any(name.startswith(PERSON) for name in proof.by)
+    if not by_person and (verdict.level is None or verdict.level < verdict.require):
+        yield f"level {verdict.level} is below the level {verdict.require} that is required"
+    if proof.status is ProofStatus.MISSING:
+        yield "the task is called succeeded without a proof"
+    elif proof.status is ProofStatus.WAIVED and not _may_waive(task, run, terms):
+        yield f"the contract does not waive the proof by {', '.join(proof.by)}"
+
+
+def _may_waive(task: TaskPart, run: RunPart, terms: dict[str, Any]) -> bool:
+    proof = run.verdict.proof
+    if proof and proof.by == (REGRESSION,):
+        return task.proof_mode is ProofMode.REGRESSION
+    unchanged = run.digest == run.base_digest and run.exit_detail is ExitDetail.NOOP
+    return task.noop and unchanged and terms.get("noop") == NoopPolicy.ACCEPT

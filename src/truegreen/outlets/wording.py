@@ -34,3 +34,24 @@ def plain(text: str) -> str:
     shown = (" " if unicodedata.category(sign) in _UNSHOWN else sign for sign in text)
     line = " ".join("".join(shown).split())
     return _LINK.sub(_NO_BREAK, line.translate(_LOOKALIKES))
+
+
+_BLANK = re.compile(r"--(reason|outcome) …")
+_SAID = {
+    "review": "looked at the diff",
+    "reject": "not now",
+    "retry": "try again",
+    "waive": "done by hand",
+    "breakers": "the cause is fixed",
+    "thaw": "all clear",
+    "resolve": "dealt with",
+}
+"""What a suggested command gives as its reason, so that it can be pasted as it stands."""
+
+
+def pasteable(command: str) -> str:
+    """A suggested command without placeholders; the record may hold some from earlier versions."""
+    words = command.split()
+    verb = next((word for word in words if word in _SAID), "")
+    chosen = command.replace(" --accept|--reject", " --accept")
+    return _BLANK.sub(lambda found: f'--{found[1]} "{_SAID.get(verb, "seen to")}"', chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,7 +45,7 @@ def test_why_names_the_breaker_its_signature_and_the_way_on(tg: Run, record: Led
     assert found["hold"] == "breaker"
     assert re.search(r"agent coder waits since .*: signaled: it broke; until .*", found["reason"])
     [step] = found["next"]
-    words = step.removeprefix("truegreen ").replace("…", "mended").split()
+    words = shlex.split(step.removeprefix("truegreen "))
     assert tg(*words).status == 0
     assert tg("why", waiting).status == 0
 

@@ -297,7 +297,7 @@ def test_a_question_is_shown_with_its_answers_and_can_not_be_resolved(
     (item,) = [each.item.id for each in book.inbox() if each.task == task]
     shown = tg("inbox").out
     assert f"next  truegreen approve {task}\n" in shown
-    assert f"or    truegreen reject {task} --reason …\n" in shown
+    assert f'or    truegreen reject {task} --reason "not now"\n' in shown
     assert f"truegreen resolve {item}" not in shown
     refused = tg("resolve", item, "--outcome", "yes")
     assert (refused.status, refused.out) == (2, "")

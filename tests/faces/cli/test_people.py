@@ -339,7 +339,7 @@ def test_where_there_is_nothing_to_decide_it_is_refused(
 
 def test_a_refused_answer_leads_to_what_is_possible(tg: Run, furnished: Furnished):
     task = furnished.tasks[S.FAILED]
-    retry, show = f"truegreen retry {task} --reason …", f"truegreen show {task}"
+    retry, show = f'truegreen retry {task} --reason "try again"', f"truegreen show {task}"
     for verb, step in {"review --accept": retry, "approve": show, "reject": show}.items():
         name, *flags = verb.split()
         answer = tg(name, task, *flags, "--reason", "so")
@@ -463,7 +463,7 @@ def test_a_task_that_is_blocked_at_a_checkpoint_says_that_it_asked(tg: Run):
     words = ["sh", "-c", f"{SCRIPT} checkpoint 'git push'"]
     answer = tg("run", "--isolation", "none", "--gate", "true", "--", *words)
     assert answer.status == 3
-    assert answer.out.splitlines()[-1].endswith("asked for approval: git push")
+    assert answer.out.splitlines()[1].endswith("asked for approval: git push")
     (line,) = [each for each in tg("list").out.splitlines() if each.startswith("tsk_")]
     assert line.endswith("asked for approval: git push")
     task = line.split()[0]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.faces.conftest import ESCAPES, Furnished, Run
+from tests.proofs import EDITED, counted, noop, regression_only, unproven, weak
 from tests.record.lives import (
     BASE,
     OPERATOR,
@@ -38,6 +40,7 @@ from truegreen.model import (
 )
 from truegreen.record.ledger import Ledger, Start, open_ledger
 
+S = TaskStatus
 INTERFACE_KEYS = {
     *("id", "title", "task_status", "run_status", "cell", "exit_reason", "exit_detail", "rescued"),
     *("sealed_at", "role", "run_mode", "badges", "fence", "budget", "claim", "verdict", "runs"),
@@ -370,7 +373,7 @@ def test_a_command_that_only_exited_is_shown_to_have_said_nothing(tg: Run, furni
     assert known.said == "", "an exit code is nobody's words"
     for words in (["show", ticket.task], ["receipt", "show", ticket.task]):
         shown = re.sub("  +", " ", tg(*words).out)
-        assert "the agent said nothing; it exited 0" in shown
+        assert 'the agent said nothing. Exit code 0 counts as "done"' in shown
         assert "«exit code 0»" not in shown
     assert tg("show", ticket.task, "--json").json()["claim"]["reason"] == "exit code 0"
 
@@ -396,7 +399,7 @@ def test_show_has_claim_evidence_findings_budget_agents_refusals_and_events(tg: 
         "Findings  verdict failed, level A2, on tree:left",
         (
             "tests  ✗ failed  failed  A3  3.1s  3 failed of 212"
-            " · 209 passed, 3 failed, 0 skipped · by truegreen · jail"
+            " · 209 passed, 3 failed, 0 skipped · fail-to-fail"
         ),
         "attempts  1  1  spent",
         "reentries  0  5",
@@ -540,3 +543,115 @@ def test_what_agents_write_is_only_text(tg: Run, on_terminal: Run, sqlite_url: s
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", raw)
     document = tg("show", ticket.task, "--store", sqlite_url, "--json").json()
     assert document["claim"]["reason"] == HOSTILE, "JSON keeps what was said, escaped"
+
+
+# --- the three answers
+
+
+def squeezed(text: str) -> list[str]:
+    return [re.sub("  +", "  ", line).strip() for line in text.splitlines()]
+
+
+def test_show_has_the_three_answers_under_the_verdict(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    task = counted(ledger)
+    ledger.close()
+    lines = squeezed(tg("show", task).out)
+    assert lines[2:5] == [
+        "checks  ● passed  1 gate: tests",
+        "level  ● A2  at least A2 is required",
+        "proof  ● shown  tests: 3 fail-to-pass, 209 pass-to-pass",
+    ]
+    assert any(line.endswith("3 fail-to-pass, 209 pass-to-pass") for line in lines[5:])
+
+
+def test_show_says_which_answer_is_missing(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    tasks = {make: make(ledger) for make in (weak, unproven)}
+    ledger.close()
+    shown = {make: squeezed(tg("show", task).out) for make, task in tasks.items()}
+    assert "level  ◆ A1  at least A2 is required: not enough" in shown[weak]
+    assert any(line.startswith("proof  ◆ missing  tests passed bef") for line in shown[unproven])
+
+
+@pytest.mark.parametrize("status", [S.QUEUED, S.RUNNING, S.PENDING_EVAL])
+def test_without_a_verdict_show_has_no_answers(tg: Run, furnished: Furnished, status: TaskStatus):
+    words = [line.split()[:1] for line in tg("show", furnished.tasks[status]).out.splitlines()]
+    assert ["proof"] not in words
+
+
+def test_show_names_a_missing_sandbox_once_in_its_header(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    task = opened(ledger).id
+    ticket = ledger.start(task, Start("test", base_digest=BASE, isolation="reaper"))
+    short = ["no jail around the check (isolation reaper)", "the check had the network"]
+    counted(ledger, ticket, short=short)
+    ledger.close()
+    text = tg("show", task).out
+    assert text.count("no sandbox (install bubblewrap)") == 1
+    assert "degraded" not in text
+    assert "no jail" not in text
+    assert "no more than A3: the check had the network" in text
+
+
+def test_show_lists_edits_of_protected_tests_with_their_diff(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    ticket = started(ledger)
+    task = counted(ledger, ticket, **EDITED)
+    ledger.close()
+    lines = squeezed(tg("show", task).out)
+    start = lines.index(
+        "tests: protected files that the agent changed; the check used them as they were before:"
+    )
+    assert lines[start + 1] == "changed tests/test_calc.py"
+    assert "-  assert add(2, 3) == 5" in lines[start:]
+    assert "+  assert add(2, 3) == 4" in lines[start:]
+
+
+def test_the_two_lines_come_first_and_next_comes_last(tg: Run, furnished: Furnished):
+    ledger = open_ledger(furnished.url)
+    task = unproven(ledger)
+    ledger.close()
+    answer = tg("wait", task)
+    run, state, *steps = answer.out.splitlines()
+    assert (answer.status, run[:4], state[:4]) == (3, "run ", "task")
+    assert "unproven: tests passed before the agent started, too." in state
+    assert steps == [
+        f"next: truegreen show {task}",
+        f"next: truegreen verify {task}",
+        f'next: truegreen review {task} --accept --reason "looked at the diff"',
+        f'next: truegreen review {task} --reject --reason "not what was asked for"',
+        f'next: truegreen retry {task} --reason "try again"',
+    ]
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_every_next_line_can_be_pasted(tg: Run, furnished: Furnished, step: int):
+    ledger = open_ledger(furnished.url)
+    task = unproven(ledger)
+    ledger.close()
+    line = tg("wait", task).out.splitlines()[2 + step]
+    answer = tg(*shlex.split(line.removeprefix("next: truegreen ")))
+    assert "Usage" not in answer.err
+    assert "unexpected" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (regression_only, "regression_only: green means that nothing broke"),
+        (noop, "noop: there was nothing to do"),
+    ],
+)
+def test_a_success_that_shows_less_says_so(
+    tg: Run, furnished: Furnished, make: Callable[[Ledger], str], words: str
+):
+    ledger = open_ledger(furnished.url)
+    task = make(ledger)
+    ledger.close()
+    answer = tg("wait", task)
+    assert answer.status == 0
+    assert words in answer.out.splitlines()[1]
+    assert make.__name__ in tg("show", task).out
+    assert make.__name__ in tg("list").out
+    assert make.__name__ in tg("receipt", "show", task).out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ from mcp.client import Client
 
 from tests.faces.conftest import Furnished, Run
 from tests.faces.mcp.conftest import Office, call, tools
+from tests.proofs import counted, noop, regression_only, unproven, weak
 from tests.record.lives import LEAD, OPERATOR, brought, opened, started
 from truegreen.config import load_config
 from truegreen.errors import Forbidden, InvalidInput
@@ -25,7 +27,7 @@ from truegreen.faces.mcp.visitors import Far, Outside
 from truegreen.faces.ordering import check_ground
 from truegreen.facts import Actor
 from truegreen.model import Role, TaskStatus
-from truegreen.record.ledger import open_ledger
+from truegreen.record.ledger import Ledger, open_ledger
 
 READING = {"task_list", "task_show", "agent_list", "inbox_list"}
 LEADING = READING | {
@@ -185,6 +187,35 @@ def test_only_a_succeeded_task_is_completed_in_the_words_of_mcp(
     assert (said.state == "completed") is (status is TaskStatus.SUCCEEDED)
     words = ("working", "input_required", "completed", "failed", "cancelled")
     assert said.state in words
+
+
+@pytest.mark.parametrize(
+    ("make", "status", "level", "proof", "by"),
+    [
+        (counted, "succeeded", "A2", "shown", ["gate:tests"]),
+        (weak, "needs_review", "A1", "shown", ["gate:tests"]),
+        (unproven, "needs_review", "A2", "missing", []),
+        (regression_only, "succeeded", "A2", "waived", ["regression"]),
+        (noop, "succeeded", "A2", "waived", ["noop"]),
+    ],
+)
+def test_a_task_has_the_three_answers(
+    office: Office,
+    make: Callable[[Ledger], str],
+    status: str,
+    level: str,
+    proof: str,
+    by: list[str],
+) -> None:
+    visitor = office.visitor(Role.VIEWER)
+    said = call(visitor, "task_show", {"task": make(office.ledger)}).document
+    verdict = said["verdict"]
+    assert (said["task_status"], verdict["checks"]) == (status, "passed")
+    assert (verdict["level"], verdict["require"]) == (level, "A2")
+    assert (verdict["proof"]["status"], verdict["proof"]["by"]) == (proof, by)
+    assert (make.__name__ in said["badges"]) is (proof == "waived")
+    (brief,) = call(visitor, "task_list").document["tasks"]
+    assert brief["badges"] == said["badges"]
 
 
 # -- the same documents as the command line --------------------------------------------------------

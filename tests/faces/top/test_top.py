@@ -12,6 +12,7 @@ from textual.widgets import DataTable
 
 from tests.faces.hostile import HOSTILE
 from tests.faces.top.conftest import Play, Stage
+from tests.proofs import weak
 from tests.record.lives import OPERATOR, brought, declared, ended, judged, opened, started
 from truegreen.app import operator
 from truegreen.contract import Budget
@@ -508,7 +509,7 @@ def test_enter_opens_a_task_with_both_chips_claim_and_evidence(
         for words in (
             "run  ● exited  done · completed",
             "task ✗ failed  A2 · gate tests: failed (silent failure: the agent said «all tests",
-            "it says done: all tests pass",
+            "the agent said done: all tests pass",
             "«212 tests passed»",
             "✗ failed  tests (after, A3)",
             f"truegreen retry {ticket.task}",
@@ -521,6 +522,22 @@ def test_enter_opens_a_task_with_both_chips_claim_and_evidence(
         await stage.until(lambda: "queued" in stage.text("#portrait"))
         await stage.press("escape")
         await stage.until(lambda: len(stage.app.screen_stack) == 1)
+
+    play(script)
+
+
+def test_a_task_has_the_three_answers_in_one_line(play: Play, book: Ledger) -> None:
+    weak(book)
+
+    async def script(stage: Stage) -> None:
+        await stage.press("enter")
+        await stage.until(lambda: len(stage.app.screen_stack) == 2)
+        await stage.until(lambda: "findings" in stage.text("#portrait"))
+        lines = [line.rstrip() for line in stage.text("#portrait").splitlines()]
+        assert (
+            "why   checks passed · level A1, at least A2 is required: not enough"
+            " · proof shown: tests: failed before, passes now"
+        ) in lines
 
     play(script)
 

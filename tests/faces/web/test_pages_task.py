@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from tests.faces.web.conftest import Web
 from tests.faces.web.markup import Element, read
+from tests.proofs import EDITED, counted, noop, regression_only, unproven, weak
 from tests.record.lives import (
     OPERATOR,
     TREE,
@@ -38,6 +40,7 @@ from truegreen.model import (
     Role,
     TaskStatus,
 )
+from truegreen.record.ledger import Ledger, Start
 
 S = TaskStatus
 
@@ -166,7 +169,7 @@ def test_the_claim_stands_beside_what_was_observed(web: Web) -> None:
 
 def test_findings_say_what_they_counted_and_show_the_end_of_their_output(web: Web) -> None:
     found = card(shown(web, storied(web)), "Findings")
-    for words in ("209 passed, 3 failed", "before: failed", "A3", "3 failed of 212"):
+    for words in ("209 passed, 3 failed", "fail-to-fail", "A3", "3 failed of 212"):
         assert words in found.text
     assert "no more than A3: the gate was green before" in found.text
     (output,) = [pre for pre in found.all("pre") if "diff" not in pre.classes]
@@ -183,7 +186,7 @@ def test_what_was_done_to_protected_files_is_shown_line_by_line(web: Web) -> Non
         "--- a/tests/test_a.py",
         "-assert x",
     ]
-    assert "the check saw them as they were before" in found.text
+    assert "the check used them as they were before" in found.text
 
 
 @pytest.mark.criterion("L09")
@@ -206,7 +209,10 @@ def test_the_history_has_attempts_checks_verdicts_and_late_evidence(web: Web) ->
 def test_every_budget_has_a_bar_and_a_spent_one_says_so(web: Web) -> None:
     budget = card(shown(web, storied(web)), "Budget")
     bars = {bar.one(class_="bar-label").text: bar for bar in budget.all("div", class_="bar")}
-    assert set(bars) == {"attempts", "reentries", "qa rounds", "deferrals", "check errors"}
+    assert set(bars) == {
+        *("attempts", "sent back by a gate", "qa rounds"),
+        *("postponed by the provider", "check errors"),
+    }
     assert bars["attempts"].text == "attempts 2 of 2 · spent"
     assert bars["attempts"].one("rect", class_="fill").attributes["width"] == "100.0"
 
@@ -452,3 +458,105 @@ def test_what_an_agents_own_agents_came_to_stands_among_the_layers(web: Web) -> 
     assert "degraded · 2 ok · 1 failed" in " ".join(
         card(shown(web, ticket.task), "Layers").text.split()
     )
+
+
+# --- the three answers
+
+
+def answers(page: Element) -> list[str]:
+    found = card(page, "Verdict").one("dl").all("div", class_="answer")
+    return [" ".join(each.text.replace("\ufe0e", "").split()) for each in found]
+
+
+def test_the_three_answers_stand_under_both_axes(web: Web) -> None:
+    assert answers(shown(web, counted(web.ledger))) == [
+        "Did the checks pass? ● passed 1 gate: tests",
+        "Is the evidence strong enough? ● A2 at least A2 is required",
+        "Did the work make the difference? ● shown tests: 3 fail-to-pass, 209 pass-to-pass",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "answer", "words"),
+    [
+        (weak, "◆ A1 at least A2 is required: not enough", "A2 is required. Read the changes"),
+        (unproven, "◆ missing tests passed before the agent", "made the difference. Read the"),
+    ],
+)
+def test_the_page_says_what_is_missing_and_what_to_do(
+    web: Web, make: Callable[[Ledger], str], answer: str, words: str
+) -> None:
+    page = shown(web, make(web.ledger))
+    assert any(answer in each for each in answers(page))
+    assert words in card(page, "Verdict").one("p", class_="missing").text
+
+
+@pytest.mark.parametrize("status", [S.QUEUED, S.RUNNING, S.PENDING_EVAL, S.CANCELED])
+def test_without_a_verdict_there_are_no_answers(web: Web, status: TaskStatus) -> None:
+    page = shown(web, web.tasks[status])
+    assert page.all("section", class_="answers") == []
+
+
+def test_findings_and_history_say_what_became_of_the_tests(web: Web) -> None:
+    page = shown(web, counted(web.ledger))
+    for title in ("Findings", "History"):
+        assert "3 fail-to-pass, 209 pass-to-pass" in card(page, title).text
+
+
+def test_edited_tests_are_listed_with_their_diff(web: Web) -> None:
+    task = counted(web.ledger, started(web.ledger), **EDITED)
+    found = card(shown(web, task), "Findings")
+    assert found.one("ul", class_="edited").text == "changed tests/test_calc.py"
+    diff = found.one("pre", class_="diff")
+    assert [each.text for each in diff.all("span", class_="minus")] == [
+        "--- a/tests/test_calc.py",
+        "- assert add(2, 3) == 5",
+    ]
+
+
+@pytest.mark.parametrize("make", [regression_only, noop])
+def test_a_success_that_shows_less_wears_its_badge(web: Web, make: Callable[[Ledger], str]) -> None:
+    task = make(web.ledger)
+    name = make.__name__
+    page = shown(web, task)
+    assert page.one("header", class_="taskhead").one("span", class_=f"badge-{name}")
+    assert make.__name__ in page.one("div", class_="axes").text
+    assert "◆ waived" in answers(page)[2]
+    (row,) = [
+        each for each in read(web.browser().get("/tasks").text).all("tr") if task in each.text
+    ]
+    assert row.one("span", class_=f"badge-{name}").text == name.replace("_", " ")
+
+
+def test_the_contract_says_what_success_needs(web: Web) -> None:
+    terms = card(shown(web, regression_only(web.ledger)), "Contract").text
+    assert "level A2 or higher; only that nothing broke" in " ".join(terms.split())
+    terms = card(shown(web, counted(web.ledger)), "Contract").text
+    assert "a proof that the work made the difference" in terms
+
+
+def test_a_check_without_a_sandbox_is_said_in_plain_words(web: Web) -> None:
+    ticket = started(web.ledger)
+    declared(web.ledger, ticket)
+    short = ["no jail around the check (isolation reaper)", "the check had the network"]
+    found = finding(
+        web.ledger,
+        ticket,
+        FindingOutcome.PASSED,
+        judge="truegreen:gate:tests",
+        isolation="reaper",
+        evidence={"short": short},
+    )
+    web.ledger.record(ticket, [found])
+    page = card(shown(web, ticket.task), "Findings").text
+    assert "Checked by truegreen without a sandbox, on the files that the agent left" in page
+    assert "no jail" not in page
+    assert "no more than A3: the check had the network" in page
+
+
+def test_a_missing_sandbox_is_named_once_in_the_header(web: Web) -> None:
+    task = web.ledger.open(contract(), actor=OPERATOR).id
+    web.ledger.start(task, Start("here", isolation="reaper"))
+    page = shown(web, task)
+    assert page.text.count("no sandbox (install bubblewrap)") == 1
+    assert page.one("header", class_="taskhead").one("span", class_="badge-degraded")

@@ -18,6 +18,7 @@ from truegreen.faces.stamping import stamp_words
 from truegreen.faces.times import local
 from truegreen.model import InboxState, Light, Severity
 from truegreen.outlets.audit.report import Person
+from truegreen.outlets.wording import pasteable
 from truegreen.record.ledger.answers import Asks
 from truegreen.record.ledger.reads import Waiting
 from truegreen.record.rows import InboxItem
@@ -65,11 +66,15 @@ def _draw_item(paper: Paper, waiting: Waiting, now: int) -> None:
     if item.state is InboxState.RESOLVED:
         return
     if item.next:
-        paper.hanging([Ink("   next  ", "dim")], item.next)
+        paper.hanging([Ink("   next  ", "dim")], pasteable(item.next))
     if waiting.question and waiting.question.kind is Asks.APPROVAL:
-        paper.hanging([Ink("   or    ", "dim")], f"truegreen reject {waiting.task} --reason …")
+        paper.hanging(
+            [Ink("   or    ", "dim")], f'truegreen reject {waiting.task} --reason "not now"'
+        )
     else:
-        paper.hanging([Ink("   done  ", "dim")], f"truegreen resolve {item.id} --outcome …")
+        paper.hanging(
+            [Ink("   done  ", "dim")], f'truegreen resolve {item.id} --outcome "dealt with"'
+        )
 
 
 def _standing(item: InboxItem, now: int) -> list[str]:

@@ -7,9 +7,19 @@ from typing import Any
 
 import msgspec
 
-from truegreen.faces.axes import LIGHTS, WORDLESS, Look, axes, run_look, run_words, task_look
+from truegreen.faces.axes import (
+    LIGHTS,
+    NO_SANDBOX,
+    WORDLESS,
+    Look,
+    axes,
+    is_about_sandbox,
+    run_look,
+    run_words,
+    task_look,
+)
 from truegreen.faces.clean import width
-from truegreen.faces.cli.outcome import draw_unproven, word_room
+from truegreen.faces.cli.outcome import draw_answers, draw_level, word_room
 from truegreen.faces.cli.paper import Cell, Column, Ink, Paper, Part, Row, mark, tint
 from truegreen.faces.documents import Document
 from truegreen.faces.fleet import elsewhere
@@ -17,6 +27,7 @@ from truegreen.faces.layers import children_words
 from truegreen.faces.times import local, span
 from truegreen.facts import EXIT
 from truegreen.model import EventLevel, Light, Move, TaskStatus
+from truegreen.outlets.answers import answers_of, transition_words
 from truegreen.record.ledger import Dossier
 from truegreen.record.ledger.reads import Told
 from truegreen.record.rows import Event, Run, Task
@@ -42,6 +53,8 @@ def draw_dossier(paper: Paper, dossier: Dossier, document: Document, events: lis
     for axis in both:
         blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}") + 1)
         paper.hanging([Ink(f"{axis.name:<6}", "dim"), mark(axis.look), blank], axis.why)
+    latest = dossier.runs[-1] if dossier.runs else None
+    draw_answers(paper, answers_of(latest, dossier.findings), indent=6)
     _draw_question(paper, dossier.task, events)
     _draw_head(paper, dossier, document)
     _draw_claim(paper, document)
@@ -70,7 +83,8 @@ def _draw_question(paper: Paper, task: Task, events: list[Told]) -> None:
 def _draw_head(paper: Paper, dossier: Dossier, document: Document) -> None:
     task = dossier.task
     paper.heading(task.title)
-    parts = [task.id, task.role, task.mode, f"fence {task.fence}", *document["badges"]]
+    worn = [NO_SANDBOX if badge == "degraded" else badge for badge in document["badges"]]
+    parts = [task.id, task.role, task.mode, f"fence {task.fence}", *worn]
     paper.say("  ", " · ".join(part for part in parts if part))
     if document["goal"]:
         paper.hanging(["  goal      "], document["goal"])
@@ -131,7 +145,7 @@ def draw_findings(paper: Paper, document: Document) -> None:
     digest = f", on {verdict['digest']}" if verdict["digest"] else ""
     paper.heading(Ink("Findings", "bold"), f"  verdict {verdict['outcome']}{level}{digest}")
     if verdict["level"]:
-        draw_unproven(paper, verdict["level"], indent=2)
+        draw_level(paper, verdict["level"], indent=2)
     if not verdict["findings"]:
         paper.say("  none: no check has answered")
         return
@@ -150,6 +164,8 @@ def _draw_evidence(paper: Paper, found: dict[str, Any]) -> None:
     """What kept a finding from a higher level, and what was not counted."""
     told = found["evidence"]
     for why in told.get("short", ()):
+        if is_about_sandbox(why):
+            continue  # said once, in the header
         label = Ink(f"  {found['check']}: no more than {found['level']}: ", "dim")
         paper.hanging([label], Ink(why, "dim"))
     added = told.get("added")
@@ -167,24 +183,32 @@ def _draw_tampering(paper: Paper, findings: Sequence[dict[str, Any]]) -> None:
             what = _TAMPERING.get(told.get("tampering", ""), "")
             diffs.setdefault((what, tuple(_diff_lines(told))), []).append(found["check"])
     for (what, lines), checks in diffs.items():
-        words = f"  {', '.join(checks)}: protected files that the agent changed{what}"
+        words = f"  {', '.join(checks)}: protected files that the agent changed{what}:"
         paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))
         for line in lines:
-            paper.say(f"    {line}")
+            paper.say("    ", Ink(line, _diff_style(line)))
 
 
 _TAMPERING = {
-    "restore": ", and that the check saw as they were before",
-    "allow": ", which the gate allows",
+    "restore": "; the check used them as they were before",
+    "allow": "; the gate allows it",
+    "fail": "; the gate fails because of it",
 }
 _DIFF_LINES = 40
 
 
 def _diff_lines(told: dict[str, Any]) -> list[str]:
-    lines = str(told.get("tampered_diff", "")).splitlines() or list(told["tampered"])
+    lines = str(told.get("tampered_diff", "")).splitlines()
     more = len(lines) - _DIFF_LINES
-    rest = [f"… {more} more lines: truegreen show --json"] if more > 0 else []
-    return [*lines[:_DIFF_LINES], *rest]
+    rest = [f"{more} more lines: truegreen show --json"] if more > 0 else []
+    return [*told["tampered"], *lines[:_DIFF_LINES], *rest]
+
+
+def _diff_style(line: str) -> str:
+    """Added and removed lines in their colours; on plain paper the sign says the same."""
+    lights = {"+": Light.GREEN, "-": Light.RED, "@": Light.BLUE}
+    light = lights.get(line[:1])
+    return tint(LIGHTS[light][1]) if light else ""
 
 
 def _judged(found: dict[str, Any]) -> list[str]:
@@ -202,8 +226,9 @@ def _judged(found: dict[str, Any]) -> list[str]:
 def _finding_row(found: dict[str, Any]) -> Row:
     name = found["check"] if found["phase"] == "after" else f"{found['check']} ({found['phase']})"
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items())
-    said = [found["reason"], counts, *_judged(found), f"by {found['judge']}", found["isolation"]]
-    said += [found["evidence"].get("effect", "").replace("_", " ")]
+    turned = transition_words(found["evidence"], found["before"], found["outcome"])
+    said = [found["reason"], counts, turned, *_judged(found)]
+    said += [] if found["judge"].startswith("truegreen") else [f"by {found['judge']}"]
     said += [] if found["binding"] else ["not binding"]
     words = " · ".join(part for part in said if part)
     answer = [name, outcome(found["outcome"]), found["before"] or "-", found["level"]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from truegreen.assurance import unproven
-from truegreen.faces.axes import Axis, axes
+from truegreen.assurance import level_sentence
+from truegreen.faces.axes import LIGHTS, Axis, axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.at_hand import Frame
-from truegreen.faces.cli.paper import Ink, Paper, mark
+from truegreen.faces.cli.paper import Ink, Paper, mark, tint
 from truegreen.faces.documents import claim_of, next_steps, whole
 from truegreen.model import Cell, ExitDetail, FindingOutcome, Level, TaskStatus
+from truegreen.outlets.answers import Answer
 from truegreen.record.holds import Hold
 from truegreen.record.ledger import Dossier, Ledger
 
@@ -65,20 +66,20 @@ def _check_unavailable(dossier: Dossier) -> bool:
 
 
 def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
-    """What leads on, then the two lines."""
-    if dossier.task.status is not TaskStatus.SUCCEEDED:
-        for step in next_steps(dossier.task, hold):
-            paper.say(Ink(f"      {step}", "dim"))
-    run = dossier.runs[-1] if dossier.runs else None
-    if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
-        draw_unproven(paper, run.level, indent=6)
-    for words in _contradicted(dossier):
-        paper.hanging([Ink("      claim ", "dim")], words)
+    """The two lines, what there is to add to them, and last what leads on."""
     both = axes(dossier)
     room = word_room(both)
     for axis in both:
         blank = " " * (room - width(f"{axis.look.glyph}{axis.look.word}"))
         paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")
+    run = dossier.runs[-1] if dossier.runs else None
+    if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
+        draw_level(paper, run.level, indent=6)
+    for words in _contradicted(dossier):
+        paper.hanging([Ink("      claim ", "dim")], words)
+    if dossier.task.status is not TaskStatus.SUCCEEDED:
+        for step in next_steps(dossier.task, hold):
+            paper.say(Ink("next: ", "dim"), step)
 
 
 def _contradicted(dossier: Dossier) -> list[str]:
@@ -96,7 +97,14 @@ def word_room(both: Iterable[Axis]) -> int:
     return max(_WORD_ROOM, *(width(f"{axis.look.glyph}{axis.look.word}") for axis in both))
 
 
-def draw_unproven(paper: Paper, level: Level, *, indent: int) -> None:
-    """What a level does not prove."""
-    label = Ink(f"{' ' * indent}{level} ", "dim")
-    paper.hanging([label], Ink(f"does not prove {unproven(level)}", "dim"))
+def draw_level(paper: Paper, level: Level, *, indent: int) -> None:
+    """What a level leaves open."""
+    paper.hanging([" " * indent], Ink(level_sentence(level), "dim"))
+
+
+def draw_answers(paper: Paper, answers: Iterable[Answer], *, indent: int) -> None:
+    """The three answers of a verdict, one on each line."""
+    for answer in answers:
+        glyph, rgb = LIGHTS[answer.light]
+        word = Ink(f"{glyph} {answer.word:<{_WORD_ROOM}}", tint(rgb))
+        paper.hanging([" " * indent, Ink(f"{answer.question:<8}", "dim"), word, " "], answer.why)

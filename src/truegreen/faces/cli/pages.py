@@ -16,8 +16,9 @@ from truegreen.faces.axes import (
 )
 from truegreen.faces.cli.paper import Cell as CellText
 from truegreen.faces.cli.paper import Column, Ink, Paper, Part, Row, mark, tint
-from truegreen.faces.documents import badges, totals
+from truegreen.faces.documents import totals
 from truegreen.model import CELLS, PALETTE, RUNS, Cell, Light, TaskStatus
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger import Page
 from truegreen.record.ledger.reads import Count, Verdicted
 from truegreen.record.rows import Task

@@ -26,7 +26,7 @@ from truegreen.record.rows import Job, Task
 
 
 def _frozen(_: Why) -> tuple[str, str]:
-    return "the store is frozen: nothing starts", "truegreen thaw --reason …"
+    return "the store is frozen: nothing starts", 'truegreen thaw --reason "all clear"'
 
 
 def _sealed(why: Why) -> tuple[str, str]:
@@ -42,7 +42,7 @@ def _needs(why: Why) -> tuple[str, str]:
     words = ", ".join(f"{need.task} ({need.status or 'unknown'})" for need in why.needs)
     lost = [need.task for need in why.needs if need.is_lost]
     first = lost[0] if lost else why.needs[0].task
-    steps = f"truegreen waive {why.task.id} --needs {first} --reason …" if lost else ""
+    steps = f'truegreen waive {why.task.id} --needs {first} --reason "done by hand"' if lost else ""
     return f"it waits for {words}", steps or f"truegreen wait {first}"
 
 
@@ -64,7 +64,7 @@ def _broken(why: Why) -> tuple[str, str]:
         until = f"{held.trying} tries whether it may go on"
     else:
         until = f"until {local(what.open_until)}, then one task tries"
-    return f"{words}; {until}", f"truegreen breakers close {what.id} --reason …"
+    return f"{words}; {until}", f'truegreen breakers close {what.id} --reason "the cause is fixed"'
 
 
 _WHOM = {"agent": "agent {}", "provider": "the provider of {}", "fleet": "the whole fleet"}

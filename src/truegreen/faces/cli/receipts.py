@@ -19,16 +19,17 @@ from truegreen.errors import InvalidInput
 from truegreen.faces.axes import LIGHTS, WORDLESS, Look, run_look, task_look
 from truegreen.faces.cli.dossier import outcome
 from truegreen.faces.cli.frame import Frame, command, family, offered, unwritten
-from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, draw_unproven
+from truegreen.faces.cli.outcome import FAILED, INFRASTRUCTURE, OK, draw_answers, draw_level
 from truegreen.faces.cli.output import write_bytes, write_text
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row, mark
-from truegreen.facts import EXIT
+from truegreen.facts import EXIT, Proof
 from truegreen.model import CELLS, Light, TaskStatus
+from truegreen.outlets.answers import Answer, checks_answer, level_answer, proof_answer
 from truegreen.outlets.envelope import LARGEST
 from truegreen.outlets.keys import Keyring, PublicKey, read_public
 from truegreen.outlets.receipts import Receipt, Verification, exposed, issue
 from truegreen.outlets.receipts import verify as check
-from truegreen.outlets.statement import RunPart, Statement, plain
+from truegreen.outlets.statement import RunPart, Statement, checks_in, plain
 from truegreen.outlets.whole import write_whole
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _ASK = (
 
 @command(
     "show",
-    "truegreen receipt show tsk_0c           what is signed, and what that does not prove",
+    "truegreen receipt show tsk_0c           what is signed, and what that leaves open",
     "truegreen receipt show tsk_0c --json    the envelope and the statement in it",
 )
 @click.argument("task", shell_complete=offered("tasks"))
@@ -285,7 +286,8 @@ def _draw(paper: Paper, statement: Statement) -> None:
     paper.hanging([Ink("task   ", "bold"), mark(look), "  "], f"{why} · {task.title}")
     if verdict.level:
         paper.hanging([Ink(f"level  {verdict.level}  ", "bold")], verdict.reason)
-        draw_unproven(paper, verdict.level, indent=7)
+        draw_level(paper, verdict.level, indent=7)
+        draw_answers(paper, _answers(statement.latest), indent=7)
     else:
         paper.say(Ink("level  none  ", "bold"), "no check has concluded, so nothing is proven")
     for subject in statement.subject:
@@ -304,6 +306,19 @@ def _draw(paper: Paper, statement: Statement) -> None:
         paper.hanging([f"  QA review {review.task}  "], words)
     if predicate.refusals:
         paper.say(f"  {len(predicate.refusals)} late or conflicting writes were refused")
+
+
+def _answers(run: RunPart | None) -> list[Answer]:
+    """The three answers; a receipt from before they were recorded has none."""
+    verdict = run.verdict if run else None
+    if run is None or verdict is None or not (verdict.checks and verdict.level and verdict.proof):
+        return []
+    proof = Proof(verdict.proof.status, verdict.proof.by, verdict.proof.reason)
+    return [
+        checks_answer(verdict.checks, checks_in(run)),
+        level_answer(verdict.level, verdict.require),
+        proof_answer(proof),
+    ]
 
 
 def _draw_run(paper: Paper, run: RunPart) -> None:

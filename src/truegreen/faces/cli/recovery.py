@@ -192,7 +192,7 @@ def _draw(paper: Paper, dossier: Dossier, words: str) -> None:
 @command(
     "stop",
     "truegreen stop tsk_0c3k9                       end its run; the task can be reopened",
-    "truegreen stop tsk_0c3k9 --force --reason …    for ever: the task is sealed",
+    "truegreen stop tsk_0c3k9 --force --reason 'out of hand'    for ever: the task is sealed",
 )
 @task_in(TaskStatus.RUNNING, TaskStatus.AWAITING_APPROVAL)
 @click.option(

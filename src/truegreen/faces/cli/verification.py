@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from truegreen.app import operator, place_of
-from truegreen.assurance import unproven
+from truegreen.assurance import level_sentence, unproven
 from truegreen.config import Config
 from truegreen.contract import Contract, Gate, make_contract
 from truegreen.errors import InvalidInput
@@ -20,7 +20,7 @@ from truegreen.faces.cli.outcome import (
     OK,
     PERSON,
     draw,
-    draw_unproven,
+    draw_level,
     exit_status,
     tell,
 )
@@ -80,7 +80,7 @@ def _tell_look(frame: Frame, ledger: Ledger, task_id: str, look: Look) -> int:
         level = look.verdict.level
         words = f"{look.verdict.outcome} · {level} · {look.verdict.reason}"
         paper.say(Ink("again ", "bold"), words)
-        draw_unproven(paper, level, indent=6)
+        draw_level(paper, level, indent=6)
         draw(paper, dossier)
 
     frame.give({**whole(ledger, dossier), "again": fresh}, drawn)
@@ -202,8 +202,7 @@ def _draw_proof(paper: Paper, proof: Proof, words: str) -> None:
     paper.table(columns, rows)
     paper.say("")
     paper.say(Ink("gate  ", "bold"), words)
-    reach = f"{proof.level} · does not prove {unproven(proof.level)}"
-    paper.hanging([Ink("reach ", "bold")], reach)
+    paper.hanging([Ink("reach ", "bold")], level_sentence(proof.level))
 
 
 def _draw(paper: Paper, found: Finding) -> None:
@@ -211,7 +210,7 @@ def _draw(paper: Paper, found: Finding) -> None:
         Ink(f"gate {found.check} {found.outcome}", "bold"),
         f" · {found.level} · {found.isolation} · {found.reason}",
     )
-    draw_unproven(paper, found.level, indent=2)
+    draw_level(paper, found.level, indent=2)
     if found.outcome is not FindingOutcome.PASSED:
         for line in tail(found.evidence):
             paper.say(f"  │ {line}")

@@ -16,12 +16,12 @@ from truegreen.faces.clean import clean
 from truegreen.faces.cli.alarms import severity_look
 from truegreen.faces.cli.pages import badge_rgb
 from truegreen.faces.cli.paper import tint
-from truegreen.faces.documents import badges
 from truegreen.faces.figures import unchecked_of, unverified_words
 from truegreen.faces.grouping import Group, age_words
 from truegreen.faces.top.hand import Chosen
 from truegreen.faces.top.picture import Picture
 from truegreen.model import MATRIX, Cell, Light, Outcome
+from truegreen.outlets.answers import badges
 from truegreen.record.ledger.overview import LiveRun
 from truegreen.record.rows import Task
 from truegreen.tuples import NamedTuple

@@ -25,6 +25,7 @@ from truegreen.faces.top.panels import inked
 from truegreen.faces.top.tail import tail
 from truegreen.facts import EXIT
 from truegreen.model import FindingOutcome
+from truegreen.outlets.answers import answers_of, transition_words
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.ledger.overview import LiveRun
 from truegreen.tuples import NamedTuple
@@ -64,6 +65,9 @@ def portrait(seen: Sight) -> Text:
     for axis in axes(seen.dossier):
         text.append(f"{axis.name:<5}", "dim").append_text(inked(axis.look, "bold"))
         text.append(f"  {clean(axis.why)}\n")
+    answers = _answers(seen.dossier)
+    if answers:
+        text.append("why   ", "dim").append(f"{answers}\n")
     if seen.live:
         activity = activity_of(seen.live)
         look = activity_look(activity.pace)._replace(word=activity.words)
@@ -74,6 +78,17 @@ def portrait(seen: Sight) -> Text:
     return text
 
 
+def _answers(dossier: Dossier) -> str:
+    """The three answers of the verdict in one line."""
+    run = dossier.runs[-1] if dossier.runs else None
+    found = {each.question: each for each in answers_of(run, dossier.findings)}
+    if not found:
+        return ""
+    level, proof = found["level"], found["proof"]
+    words = f"checks {found['checks'].word} · level {level.word}, {level.why}"
+    return clean(f"{words} · proof {proof.word}: {proof.why}")
+
+
 def _claim(text: Text, document: Document) -> None:
     claim = document["claim"]
     text.append("\nclaim against evidence\n", "bold")
@@ -81,7 +96,7 @@ def _claim(text: Text, document: Document) -> None:
         text.append("  the agent declared nothing\n", "dim")
         return
     spoken = f"{claim['kind']}: {clean(claim['reason'])}"
-    text.append(f"  it says {WORDLESS if claim['source'] == EXIT else spoken}\n")
+    text.append(f"  the agent said {WORDLESS if claim['source'] == EXIT else spoken}\n")
     for statement in claim["statements"]:
         outcome = str(statement.get("outcome") or "not checked")
         mark = _STATEMENTS.get(outcome, "◆")
@@ -99,7 +114,9 @@ def _findings(text: Text, document: Document) -> None:
         glyph, colour = _MARKS.get(finding["outcome"], _OTHER)
         text.append(f"  {glyph} {finding['outcome']}", colour)
         what = f"  {clean(finding['check'])} ({finding['phase']}, {finding['level']})"
-        text.append(f"{what}  {clean(finding['reason'])}\n")
+        turned = transition_words(finding["evidence"], finding["before"], finding["outcome"])
+        said = " · ".join(part for part in (finding["reason"], turned) if part)
+        text.append(f"{what}  {clean(said)}\n")
 
 
 def _next(text: Text, document: Document) -> None:

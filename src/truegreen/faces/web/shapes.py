@@ -229,6 +229,7 @@ class Found(Shape, frozen=True):
 
     outcome: Outcome
     level: Level | None
+    checks: Outcome
     require: Level
     proof: Proof
     unproven: str

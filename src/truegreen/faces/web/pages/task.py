@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from truegreen.faces.axes import axes, run_words
+from truegreen.faces.axes import NO_SANDBOX, axes, is_about_sandbox, run_words
 from truegreen.faces.documents import Document, inbox_document, whole
 from truegreen.faces.web.api.masking import Mask
 from truegreen.faces.web.api.runs import artifact_document
@@ -20,7 +20,22 @@ from truegreen.faces.web.pages.rendering import fragment, now, page, shown_to
 from truegreen.faces.web.pages.streams import live
 from truegreen.faces.web.pages.task_deeds import offered
 from truegreen.faces.web.routes import READERS, Visit, route
-from truegreen.model import InboxState, Mode, Role
+from truegreen.model import (
+    InboxState,
+    Level,
+    Mode,
+    NoopPolicy,
+    Phase,
+    ProofMode,
+    Role,
+    TaskStatus,
+)
+from truegreen.outlets.answers import (
+    WEAK_ISOLATION,
+    answers_of,
+    missing_sentence,
+    transition_words,
+)
 from truegreen.record.ledger import Dossier
 
 _EVENTS = 60
@@ -53,10 +68,15 @@ def view(house: House, role: Role, task: str) -> Document:
     run_axis, task_axis = axes(dossier)
     asks = dossier.question is not None
     items = ledger.inbox_of(dossier.task.key, limit=20)
+    latest = dossier.runs[-1] if dossier.runs else None
     shown = {
         "task": document,
         "run_why": run_axis.why,
         "task_why": task_axis.why,
+        "answers": [answer._asdict() for answer in answers_of(latest, dossier.findings)],
+        "missing": missing_sentence(latest)
+        if dossier.task.status is TaskStatus.NEEDS_REVIEW
+        else "",
         "attempts": attempts(dossier, document),
         "findings": [evidence(found) for found in _findings(document)],
         "terms": terms(dossier),
@@ -73,6 +93,7 @@ def view(house: House, role: Role, task: str) -> Document:
         "form_key": f"{dossier.task.revision}",
         "modes": list(Mode),
         "lines_shown": LINES,
+        "no_sandbox": NO_SANDBOX,
         "rendered": now(),
     }
 
@@ -122,6 +143,7 @@ def attempts(dossier: Dossier, document: Document) -> list[Document]:
             **run,
             "why": words[run["id"]],
             "agent_name": names.get(run["agent"], ""),
+            "findings": [evidence(found) for found in run["verdict"]["findings"]],
             "survivors": run["facts"].get("survivors", []),
             "unconfirmed": run["facts"].get("unconfirmed", False),
         }
@@ -134,18 +156,33 @@ def evidence(found: Document) -> Document:
     """A finding with the part of its evidence that people read."""
     told: dict[str, Any] = found["evidence"]
     output = str(told.get("output", "")).splitlines()
-    diff = str(told.get("tampered_diff", "")).splitlines() or list(told.get("tampered", ()))
+    diff = str(told.get("tampered_diff", "")).splitlines()
     return {
         **found,
         "name": found["check"] if found["phase"] == "after" else _phased(found),
         "output": output[-_OUTPUT_LINES:],
         "left_out": max(0, len(output) - _OUTPUT_LINES),
+        "transition": transition_words(told, found["before"], found["outcome"]),
+        "checked_by": _checked_by(found),
+        "edited": list(told.get("tampered", ())),
         "diff": diff[:_DIFF_LINES],
         "tampering": told.get("tampering", ""),
-        "short": list(told.get("short", ())),
+        "short": [why for why in told.get("short", ()) if not is_about_sandbox(why)],
         "argv": list(told.get("argv", ())),
         "exit_code": told.get("exit_code"),
     }
+
+
+def _checked_by(found: Document) -> str:
+    """The judge and the place, in a sentence."""
+    own = found["judge"].startswith("truegreen")
+    judge = "truegreen" if own else found["judge"]
+    where = ""
+    if own and found["isolation"]:
+        where = " without a sandbox" if found["isolation"] in WEAK_ISOLATION else " in a sandbox"
+    before = found["phase"] == Phase.BASELINE
+    files = "the files from before the agent" if before else "the files that the agent left"
+    return f"Checked by {judge}{where}, on {files}"
 
 
 def _phased(found: Document) -> str:
@@ -161,6 +198,9 @@ def terms(dossier: Dossier) -> Document:
         "evaluators": [each["name"] for each in told.get("evaluators", ())],
         "caps": {name: told["caps"][name] for name in _CAPS if told.get("caps", {}).get(name)},
         "isolation": told.get("isolation", ""),
+        "require": told.get("require", Level.A2),
+        "proof": told.get("proof", ProofMode.REQUIRED),
+        "noop": told.get("noop", NoopPolicy.REVIEW),
         "command": told.get("command", []),
         "approvals": told.get("approvals", []),
         "cwd": told.get("cwd") or "",
@@ -176,4 +216,5 @@ def _gate(gate: dict[str, Any]) -> Document:
         "what": list(map(str, what)),
         "before": gate.get("before", ""),
         "protect": gate.get("protect", []),
+        "may_edit": gate.get("may_edit", []),
     }
