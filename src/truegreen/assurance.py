@@ -50,3 +50,12 @@ MEANINGS: dict[Level, Meaning] = {
 def unproven(level: Level | None) -> str:
     """What a level does not prove, as the end of a sentence; without a level nothing is known."""
     return MEANINGS[level].unproven if level else ""
+
+
+def without_sandbox(why: str = "") -> str:
+    """What a machine without a sandbox means for every check, said once per host.
+
+    `why` is the reason that the probe of the sandbox gives; empty if it is not known.
+    """
+    reason = why or "install bubblewrap"
+    return f"no sandbox ({reason}): checks compare tools by digest, and levels end at A2"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 
 from truegreen.work.gates.scene import Scene
 from truegreen.work.toolchain import Pin
@@ -129,6 +130,20 @@ def _lay_file(entry: os.DirEntry[str], target: str, moved: tuple[tuple[str, str]
             os.chmod(target, entry.stat().st_mode | 0o200)
             return
     os.symlink(entry.path, target)
+
+
+def led_folders(copy: str, place: str) -> list[str]:
+    """Folders of the workspace that installed packages lead to, as editable installs do."""
+    named = re.compile(rb"%s(?:/[^\s'\"]*)?" % re.escape(os.fsencode(place)))
+    found: dict[str, None] = {}
+    for folder in (copy, *(os.path.join(copy, name) for name in _SITES)):
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        for name in (name for name in names if name.endswith(_LEADING)):
+            with open(os.path.join(folder, name), "rb") as file:
+                data = file.read(_SCRIPT_BYTES)
+            paths = map(os.path.normpath, map(os.fsdecode, named.findall(data)))
+            found.update(dict.fromkeys(path for path in paths if os.path.isdir(path)))
+    return list(found)
 
 
 # --- packages of Node.js

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from truegreen.contract import Gate, Isolation
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Document, inside, read_regular
-from truegreen.work.gates.laying import lay_tools
+from truegreen.work.gates.laying import is_environment, lay_tools, led_folders
 from truegreen.work.gates.own import own_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
@@ -239,7 +239,7 @@ def _differs(pin: Pin, scene: Scene, words: Sequence[str], python: Python | None
     """The file of a tool that differs, where the gate may run the original."""
     own = pin.path.startswith(f"{scene.place}/")
     if python is not None:
-        from_copy = pin.covers(python.program)
+        from_copy = python.program.startswith(f"{pin.copy}/")
         unused = own or from_copy or os.path.basename(pin.path) == PACKAGES
         unused = unused or pin.path in map(os.path.realpath, scene.tools.homes.values())
     else:
@@ -247,8 +247,20 @@ def _differs(pin: Pin, scene: Scene, words: Sequence[str], python: Python | None
         unused = pin.product or (own and not _names_workspace(words, scene))
     if unused:
         return ""
-    found = difference(pin, scene.tools)
-    return found.file
+    return difference(pin, scene.tools).file or _ignored_source(pin, scene)
+
+
+def _ignored_source(pin: Pin, scene: Scene) -> str:
+    """Code that git ignores and that was changed, where installed packages lead to the workspace.
+
+    The rest of what lies there is the tree that is checked.
+    """
+    folders = [] if is_environment(pin) else led_folders(pin.copy, scene.place)
+    if not folders:
+        return ""
+    tree = {os.path.join(scene.place, path) for path in scene.workspace.paths(scene.left)}
+    since = scene.tools.taken
+    return next(filter(None, (newest_code(each, since, tree) for each in folders)), "")
 
 
 def _names_workspace(words: Sequence[str], scene: Scene) -> bool:

@@ -63,6 +63,7 @@ LIMITS = process.Limits(
 )
 _FROM_OUTSIDE = frozenset({GateKind.HTTP, GateKind.HELD_OUT})
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered, not used
+_BYTE_CODE = "PYTHONPYCACHEPREFIX"
 _SHOWN_WORDS = 40
 _SHOWN_CHARACTERS = 500
 
@@ -118,7 +119,7 @@ def launch_of(
     # A copy that Python wrote its byte code into would not be what was taken
     own = {} if jailed or not scene.tools.pins else _byte_code(scene)
     return process.Launch(
-        argv=found.words,
+        argv=_isolated(found.words, own),
         cwd=scene.cwd,
         env={**environment(gate, scene, found.path), **own, **more},
         isolation=scene.isolation,
@@ -142,8 +143,15 @@ def launch_of(
 def _byte_code(scene: Scene) -> dict[str, str]:
     """Python reads no byte code that the agent may have written, and writes none beside tools."""
     if byte_code_changed(scene):
-        return {"PYTHONPYCACHEPREFIX": os.path.join(scene.scratch, "byte-code")}
+        return {_BYTE_CODE: os.path.join(scene.scratch, "byte-code")}
     return {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _isolated(words: Sequence[str], own: Mapping[str, str]) -> tuple[str, ...]:
+    """The command; an isolated Python does not read the variable for its byte code."""
+    if _BYTE_CODE in own and words[1:2] == ("-I",):
+        return (words[0], "-X", f"pycache_prefix={own[_BYTE_CODE]}", *words[1:])
+    return tuple(words)
 
 
 def _own_shared_memory(scene: Scene) -> tuple[Placed, ...]:

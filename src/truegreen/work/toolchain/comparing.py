@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from truegreen.tuples import NamedTuple
 from truegreen.work.toolchain import Pin, Toolchain
@@ -42,15 +42,14 @@ def difference(pin: Pin, tools: Toolchain) -> Difference:
     return walk.result()
 
 
-def newest_code(folder: str, since: int, skip: Callable[[str], bool] = lambda _: False) -> str:
+def newest_code(folder: str, since: int, known: Container[str] = ()) -> str:
     """A file of Python code in a folder that was changed since; byte code is left out.
 
-    `skip` is given paths as seen from the folder.
+    `known` are paths that are compared otherwise.
     """
     for path, status in _files(folder):
-        name = os.path.relpath(path, folder)
         changed = status.st_ctime_ns >= since - _TICK_NS
-        if changed and path.endswith(_CODE) and not skip(name):
+        if changed and path.endswith(_CODE) and path not in known:
             return path
     return ""
 
