@@ -14,7 +14,7 @@ from truegreen.contract import Gate, Isolation
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Document, inside, read_regular
 from truegreen.work.gates.laying import is_environment, lay_tools, led_folders
-from truegreen.work.gates.own import own_of
+from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
 from truegreen.work.jail import Placed, choose
@@ -50,7 +50,8 @@ def located(words: Sequence[str], scene: Scene) -> Located:
             return Located((direct, *given[1:]), path, view.late(words, clean))
         if found and view.theirs(found):
             return Located(given, os.pathsep.join(everywhere), view.doubt(found))
-    for word in (word for command in commands_of(words) for word in command[1:]):
+    running = (c for c in commands_of(words) if base_of(c[0]) not in READERS)
+    for word in (word for command in running for word in command[1:]):
         named = named_in(word, scene.place) if os.path.isabs(word) else ""
         if named and view.theirs(named):
             return Located(given, path, view.doubt(named))

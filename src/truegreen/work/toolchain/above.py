@@ -60,7 +60,9 @@ def _folder(path: str) -> str:
             count += 1
             if count > _MOST_FILES:
                 raise OSError("too many files to compare")
-            status = os.lstat(os.path.join(top, name))
-            seen = (top, name, status.st_size, status.st_ctime_ns, status.st_ino)
+            file = os.path.join(top, name)
+            link = os.readlink(file) if os.path.islink(file) else ""
+            status = os.stat(file) if os.path.exists(file) else os.lstat(file)
+            seen = (file, link, status.st_size, status.st_ctime_ns, status.st_ino)
             whole.update(repr(seen).encode("utf-8", "surrogateescape"))
     return whole.hexdigest()
