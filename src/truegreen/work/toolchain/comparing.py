@@ -17,7 +17,7 @@ from truegreen.work.toolchain.pinning import PACKAGES, identity_of
 from truegreen.work.toolchain.scanning import hash_of
 
 _TICK_NS = 20_000_000
-"""A change can bear a time that is a little older than the clock."""
+"""What was changed so shortly before the tools were taken is read, too."""
 _BYTE_CODE = "__pycache__"
 CACHES = frozenset({".cache", ".vite", ".vite-temp", ".vitest", ".tmp"})
 """In a folder of packages: written by every run of a tool, and not shown to gates."""
@@ -38,7 +38,7 @@ def difference(pin: Pin, tools: Toolchain) -> Difference:
     """What differs between an original and our copy of it."""
     if not tools.taken:
         return Difference(pin.path)
-    walk = _Comparison(pin, tools.taken - _TICK_NS, _ignored_in(pin, tools))
+    walk = _Comparison(pin, tools.taken, _ignored_in(pin, tools))
     return walk.result()
 
 
@@ -48,7 +48,7 @@ def newest_code(folder: str, since: int, known: Container[str] = ()) -> str:
     `known` are paths that are compared otherwise.
     """
     for path, status in _files(folder):
-        changed = status.st_ctime_ns >= since - _TICK_NS
+        changed = status.st_ctime_ns >= since
         if changed and path.endswith(_CODE) and path not in known:
             return path
     return ""
@@ -80,7 +80,8 @@ class _Comparison:
     """A walk through an original and our copy of it, side by side."""
 
     def __init__(self, pin: Pin, since: int, ignored: Callable[[str, bool], bool]) -> None:
-        self._pin, self._since, self._ignored = pin, since, ignored
+        self._pin, self._taken, self._ignored = pin, since, ignored
+        self._since = since - _TICK_NS
         self._byte_code = ""
 
     def result(self) -> Difference:
@@ -150,7 +151,7 @@ class _Comparison:
         folder = stat.S_ISDIR(status.st_mode)
         if not folder and not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return ""
-        if status.st_ctime_ns < self._since:
+        if status.st_ctime_ns < self._taken:
             return ""
         if not folder:
             return place

@@ -203,7 +203,7 @@ class _Plan:
         for found in chain:
             if self._below(found):
                 self._add_own(found)
-            elif base_of(found) in _INTERPRETERS and within_reach(os.path.realpath(found)):
+            elif base_of(found) in _INTERPRETERS and _in_reach(found):
                 answer = ask(found, around, self._asked)
                 if isinstance(answer, Answer):
                     self._add_python(answer)
@@ -294,6 +294,11 @@ class _Plan:
         roots = (*self._roots,)
         pinned = any(target == root or target.startswith(f"{root}/") for root in roots)
         return pinned or self._in_tree(target) or not within_reach(target)
+
+
+def _in_reach(program: str) -> bool:
+    """An interpreter, or the environment around a link to it."""
+    return within_reach(os.path.dirname(program)) or within_reach(os.path.realpath(program))
 
 
 def _package_of(path: str) -> str:
