@@ -248,6 +248,7 @@ FILLED: dict[str, Any] = {
     "schema": "s",
     "pointer": "/a",
     "equals": 1,
+    "fresh": True,
     "only": ("a",),
     "never": ("b",),
     "branch": "b",
