@@ -62,11 +62,21 @@ def site_of(
             held=place.held,
             exposed=_exposed(subject.contract),
             logs=logs,
-            unconfirmed=subject.unconfirmed,
+            unconfirmed=_may_be_running(subject),
             tick=tick,
         )
     finally:
         remove(scratch)
+
+
+def _may_be_running(subject: Subject) -> bool:
+    """Whether something of the agent may change what is checked.
+
+    Without isolation the end of all its processes is never confirmed; then only those count that
+    were seen to live. `show` says for the run what that leaves open.
+    """
+    bare = choose(subject.contract.isolation) is Isolation.NONE
+    return subject.unconfirmed and (not bare or bool(subject.ended.facts.get("survivors")))
 
 
 def _exposed(contract: Contract) -> str:

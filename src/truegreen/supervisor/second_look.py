@@ -141,6 +141,11 @@ def _exit_of(run: Run) -> Exit:
         code=run.exit_code,
         signal=run.signal,
         digest=run.digest,
+        facts={
+            name: value
+            for name, value in msgspec.json.decode(run.facts).items()
+            if name == "survivors"
+        },
     )
 
 
