@@ -262,6 +262,7 @@ FILLED: dict[str, Any] = {
     "schema": "s",
     "pointer": "/a",
     "equals": 1,
+    "fresh": True,
     "only": ("a",),
     "never": ("b",),
     "branch": "b",

@@ -211,14 +211,23 @@ def test_a_jailed_agent_sees_neither_the_store_nor_other_processes(walk: Walk) -
 
 
 @pytest.mark.criterion("O04", "E29")
-def test_honest_work_reaches_a2_at_every_isolation_which_is_written_down(walk: Walk) -> None:
+def test_what_can_not_be_confirmed_dead_is_recorded_and_what_lives_lowers_the_level(
+    walk: Walk,
+) -> None:
     for isolation in ("jail", "reaper", "none"):
-        name = f"made-{isolation}"
-        words = ("--isolation", isolation, "--gate", f"test -f {name}")
-        got = walk.run(*words, *shell(f"touch {name}"))
+        new = f"x-{isolation}"
+        got = walk.run("--isolation", isolation, "--gate", f"test -f {new}", *shell(f"touch {new}"))
         assert (got.status, got.task["verdict"]["level"]) == (0, "A2"), isolation
         facts = got.latest["facts"]
         assert (got.latest["isolation"], "unconfirmed" in facts) == (isolation, isolation == "none")
+    agent = "touch y; setsid sleep 30 > /dev/null 2>&1 & sleep 0.3"
+    got = walk.run("--isolation", "none", "--gate", "test -f y", *shell(agent))
+    assert (got.status, got.task["verdict"]["level"]) == (3, "A1")
+    assert "the agent may still be running" in got.task["verdict"]["reason"]
+    for pid in got.latest["facts"]["survivors"]:
+        os.kill(pid, signal.SIGKILL)
+    again = walk.tg("verify", got.task["id"], "--json").json()
+    assert again["verdict"]["level"] == "A1"
 
 
 @pytest.mark.criterion("N09", "H15")
