@@ -160,6 +160,7 @@ CHANGES: dict[str, Any] = {
     "hooks": False,
     "credentials": ("github.com",),
     "continues": True,
+    "worktree": True,
     "gateway": Gateway(enabled=True),
     "title": "other",
     "goal": "g",

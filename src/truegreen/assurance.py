@@ -55,3 +55,12 @@ def unproven(level: Level | None) -> str:
 def level_sentence(level: Level) -> str:
     """A level in a sentence, such as `Level A1: the agent could have changed this check.`."""
     return f"Level {level}: {MEANINGS[level].unproven}."
+
+
+def without_sandbox(why: str = "") -> str:
+    """What a machine without a sandbox means for every check, said once per host.
+
+    `why` is the reason that the probe of the sandbox gives; empty if it is not known.
+    """
+    reason = why or "install bubblewrap"
+    return f"no sandbox ({reason}): checks compare tools by digest, and levels end at A2"

@@ -84,7 +84,9 @@ def test_without_bubblewrap_git_repository_and_settings_work_is_judged_all_the_s
     assert (answer.status, "● succeeded" in answer.out) == (0, True), answer
     looked = newcomer.types("doctor")
     assert looked.status == 0
-    assert "no jail: bubblewrap is not installed: install the package `bubblewrap`" in looked.out
+    assert (
+        "no sandbox (bubblewrap is not installed: install the package `bubblewrap`)" in looked.out
+    )
     assert re.search(r"isolation +reaper", looked.out)
 
 

@@ -12,9 +12,8 @@ from tests.record.lives import OPERATOR, ended, opened
 from tests.record.raw_folders import FOLDER, HOST, OVERLAPPING, works_in
 from truegreen.contract.terms import Source
 from truegreen.errors import FolderInUse, Held, Stale
-from truegreen.hosts import node
 from truegreen.model import ExitDetail
-from truegreen.record.folders import folder_key
+from truegreen.record.folders import folder_key, node
 from truegreen.record.holds import Hold
 from truegreen.record.ledger import Ledger, Start
 

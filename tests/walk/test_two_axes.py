@@ -66,9 +66,8 @@ def test_two_lines_say_both_axes_and_what_leads_on_comes_last(walk: Walk) -> Non
     (walk.folder / "x").write_text("")
     lines = init(), said("done"), result("all tests pass")
     answer = walk.tg("run", "--gate", "test -f nope", *ONCE, *walk.claude(*lines))
-    lines_out = answer.out.splitlines()
-    start = next(n for n, line in enumerate(lines_out) if line.startswith("run   "))
-    run, task, *steps = lines_out[start:]
+    run, task = answer.out.splitlines()
+    steps = [line for line in answer.err.splitlines() if line.startswith("next: ")]
     assert run.startswith("run   ● exited      done · completed · exit 0 · ")
     assert task.startswith("task  ✗ failed      A2 · gate test: ")
     assert task.endswith("(silent failure: the agent said «all tests pass»)")

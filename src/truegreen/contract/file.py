@@ -298,6 +298,7 @@ def _artifact(claim_file: str) -> Gate:
         path=claim_file,
         pointer="/task_status",
         equals="succeeded",
+        fresh=True,
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from truegreen.config import Config
-from truegreen.contract import Routine
+from truegreen.contract import Gate, GateKind, Routine
 from truegreen.errors import InvalidInput, NotFound, TruegreenError, Unavailable
 from truegreen.faces.documents import Document
 from truegreen.faces.ordering import FIELDS, apart, at_home, contract_of, settings_folder
@@ -48,7 +50,14 @@ def definition_of(ledger: Ledger, config: Config, name: str) -> Definition:
     cwd = os.path.normpath(os.path.join(settings_folder(config), own))
     order = {**_NOTHING, "template": known[name].task, "cwd": cwd}
     contract = at_home(ledger, apart(config, contract_of(config, order, FIELDS), order))
-    return Definition(name, known[name], contract)
+    gates = tuple(map(_with_fresh_artifacts, contract.gates))
+    return Definition(name, known[name], replace(contract, gates=gates))
+
+
+def _with_fresh_artifacts(gate: Gate) -> Gate:
+    """A gate of a routine: the artifact of an earlier occurrence does not count, unless allowed."""
+    artifact = gate.kind in (GateKind.EXISTS, GateKind.JSON)
+    return replace(gate, fresh=True) if artifact and gate.fresh is None else gate
 
 
 def take(ledger: Ledger, config: Config, said: Said = lambda _: None) -> list[Taken]:

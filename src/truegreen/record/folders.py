@@ -2,7 +2,7 @@
 
 A lease names the folder that its run may write to, by its real path and its host, and ends in a
 slash, so that a parent folder is a prefix of its children and `/a/b/` is none of `/a/bc/`. The
-queue's hold and the rules of the database are made of these pieces. It knows SQL and nothing else.
+queue's hold and the rules of the database are made of these pieces.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from truegreen.record.rules import Guard, Rule
 
 LONGEST = 20_000
 _TAKEN = "another run works in this folder: truegreen list --status running"
+
+
+def node() -> str:
+    """What this machine calls itself."""
+    return os.uname().nodename[:100]
 
 
 def folder_key(path: str) -> str:

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from truegreen.hosts import node
+from truegreen.record.folders import node
 from truegreen.work.tree import Identity, me
 
 __all__ = ["holder_name", "host_name", "node", "process_of", "read_holder"]

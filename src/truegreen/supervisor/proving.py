@@ -74,8 +74,12 @@ def now_at(place: Place, contract: Contract) -> Iterator[Now]:
 
 
 def check_now(place: Place, contract: Contract, tree: str = "") -> Finding:
-    """The contract's one gate on the workspace as it is now, or on another tree."""
-    (gate,) = contract.gates
+    """The contract's one gate on the workspace as it is now, or on another tree.
+
+    There is no run that an artifact could be of: `fresh` is not asked for.
+    """
+    gate = replace(contract.gates[0], fresh=None)
+    contract = replace(contract, gates=(gate,))
     with now_at(place, contract) as now:
         site = now.site(_kept(now.workspace, tree) if tree else now.base)
         before = verify.baseline(contract, site) if tree and has_baseline(gate) else []
@@ -137,8 +141,8 @@ class Proof(NamedTuple):
 
 
 def prove(place: Place, contract: Contract, *, good: str = "", bad: str = "") -> Proof:
-    """Ask the contract's one gate about trees whose answers are known."""
-    (gate,) = contract.gates
+    """Ask the contract's one gate about trees whose answers are known; none is of a run."""
+    gate = replace(contract.gates[0], fresh=None)
     with now_at(place, contract) as now:
         trials = tuple(_trials(now, gate, good=good, bad=bad))
     return Proof(trials, _reach(trials))

@@ -36,8 +36,11 @@ def has_baseline(gate: Gate) -> bool:
 
 
 def depends_on_tree(gate: Gate) -> bool:
-    """Whether the same files must give the same answer; if not, the check is flaky."""
-    return gate.kind not in _BEYOND_THE_TREE and not gate.network
+    """Whether the same files must give the same answer; if not, the check is flaky.
+
+    A fresh artifact may be a new file with the same content.
+    """
+    return gate.kind not in _BEYOND_THE_TREE and not gate.network and not gate.fresh
 
 
 def compared(gate: Gate, finding: Finding, before: Finding | None, *, changed: bool) -> Finding:

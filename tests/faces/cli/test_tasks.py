@@ -613,7 +613,7 @@ def test_the_two_lines_come_first_and_next_comes_last(tg: Run, furnished: Furnis
     task = unproven(ledger)
     ledger.close()
     answer = tg("wait", task)
-    run, state, *steps = answer.out.splitlines()
+    (run, state), steps = answer.out.splitlines(), answer.err.splitlines()
     assert (answer.status, run[:4], state[:4]) == (3, "run ", "task")
     assert "unproven: tests passed before the agent started, too." in state
     assert steps == [
@@ -630,7 +630,7 @@ def test_every_next_line_can_be_pasted(tg: Run, furnished: Furnished, step: int)
     ledger = open_ledger(furnished.url)
     task = unproven(ledger)
     ledger.close()
-    line = tg("wait", task).out.splitlines()[2 + step]
+    line = tg("wait", task).err.splitlines()[step]
     answer = tg(*shlex.split(line.removeprefix("next: truegreen ")))
     assert "Usage" not in answer.err
     assert "unexpected" not in answer.err

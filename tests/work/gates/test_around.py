@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
+from tests.work.toolchain.kit import taken
 from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
 from truegreen.work import jail
@@ -41,10 +42,11 @@ def test_settings_above_the_copy_do_not_reach_a_jailed_gate(suite):
     assert (found.outcome, found.reason, found.level) == (FAILED, "1 failed of 2", Level.A2)
 
 
-def test_without_a_jail_settings_above_the_copy_are_a_doubt(suite, tmp_path):
+def test_without_a_jail_new_settings_above_the_copy_are_a_doubt(suite, tmp_path):
     found = suite.ask(PYTEST, isolation=Isolation.REAPER)
     assert (found.outcome, found.level) == (PASSED, Level.A1)
-    assert f"{tmp_path}/pytest.ini lies above the clean copy" in found.evidence["doubt"]
+    said = f"{tmp_path}/pytest.ini above the clean copy was not there before the agent"
+    assert said in found.evidence["doubt"]
     plain = suite.ask(run_gate("grep", "-q", "def", "test_a.py"), isolation=Isolation.REAPER)
     assert plain.level is Level.A2
 
@@ -53,6 +55,33 @@ def test_settings_above_that_are_a_link_are_a_doubt(suite, tmp_path):
     (tmp_path / "pytest.ini").rename(tmp_path / "elsewhere")
     (tmp_path / "pytest.ini").symlink_to("elsewhere")
     assert suite.ask(PYTEST).level is Level.A1
+
+
+@pytest.mark.parametrize(
+    "name", ["pytest.ini", "conftest.py", "node_modules/a.js", ".cargo/config"]
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_settings_above_the_copy_that_did_not_change_are_no_doubt(
+    suite, tmp_path, monkeypatch, name, linked
+):
+    reach = "truegreen.work.toolchain.taking.within_reach"
+    monkeypatch.setattr(reach, lambda path: path.startswith(str(tmp_path)))
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    if linked:
+        (tmp_path / "elsewhere").write_text("")
+        file.unlink(missing_ok=True)
+        file.symlink_to(tmp_path / "elsewhere")
+    else:
+        file.write_text("")
+    tools = taken(suite, PYTEST)
+    found = suite.ask(PYTEST, isolation=Isolation.REAPER, tools=tools)
+    assert "above the clean copy" not in found.evidence.get("doubt", "")
+    file.write_text("# changed\n")
+    found = suite.ask(PYTEST, isolation=Isolation.REAPER, tools=tools)
+    assert found.level is Level.A1
+    shown = tmp_path / ("node_modules" if name.startswith("node_modules") else name)
+    assert f"{shown} above the clean copy was changed" in found.evidence["doubt"]
 
 
 def test_packages_above_the_copy_do_not_reach_a_jailed_gate(tmp_path):

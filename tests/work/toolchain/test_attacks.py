@@ -382,34 +382,92 @@ def in_project(project: Project):
     return lambda path: path.startswith(str(project.root))
 
 
+@pytest.mark.parametrize("agent", ["true", "rm -rf .venv node_modules"])
 @pytest.mark.parametrize(
-    ("why", "doubt"),
+    "words",
     [
-        ("packages stay in the workspace", ".venv/bin/python lies in the workspace"),
-        ("its base could be changed, too", "base/lib/python3.12"),
-        ("no environment", "node_modules/.bin/check lies in the workspace"),
+        (".venv/bin/python", "x"),
+        ("node_modules/.bin/check",),
+        ("sh", "-c", ".venv/bin/python x && node_modules/.bin/check"),
+        ("sh", "run.sh"),
     ],
 )
-def test_without_a_jail_doubt_stays_where_a_copy_is_not_enough(tmp_path, monkeypatch, why, doubt):
+def test_without_a_jail_tools_of_the_workspace_are_laid_out_from_our_copies(tmp_path, words, agent):
     project = Project(tmp_path)
-    words: tuple[str, ...] = (".venv/bin/python", "x")
-    if why.startswith("packages"):
-        monkeypatch.setattr("truegreen.work.toolchain.taking.within_reach", in_project(project))
-        (project.root / SITES / "mine.pth").write_text(f"{project.root}/src\n")
-    if why.startswith("no"):
-        words = ("node_modules/.bin/check",)
-    found = project.judged(run_gate(*words), "true", isolation=Isolation.REAPER)
-    assert found.level is Level.A1
-    assert found.evidence["doubt"].endswith(doubt)
+    project.write({"run.sh": ".venv/bin/python x && node_modules/.bin/check\n"})
+    compare = tmp_path / "base/lib/python3.12/compare.sh"
+    compare.write_text("echo honest; grep -qx right answer\n")
+    gate = run_gate(*words)
+    found = project.judged(gate, f"{agent}; echo right > answer", isolation=Isolation.REAPER)
+    assert (found.outcome, found.reason, found.level) == (PASSED, "honest", Level.A2)
+    assert "doubt" not in found.evidence
 
 
-def test_without_a_jail_tools_elsewhere_are_a_doubt_for_what_may_use_them(tmp_path):
+def test_without_a_jail_an_editable_install_leads_to_the_clean_copy(tmp_path, monkeypatch):
     project = Project(tmp_path)
-    found = project.judged(run_gate("date"), "true", isolation=Isolation.REAPER)
-    assert (found.outcome, found.level) == (PASSED, Level.A1)
-    assert "base/lib/python3.12 can be covered in a jail only" in found.evidence["doubt"]
-    found = project.judged(run_gate("test", "-e", "answer"), "true", isolation=Isolation.REAPER)
+    monkeypatch.setattr("truegreen.work.toolchain.taking.within_reach", in_project(project))
+    (project.root / SITES / "mine.pth").write_text(f"{project.root}/src\n")
+    (project.root / SITES / "runner.sh").write_text(
+        'read -r led < "$(dirname "$0")/mine.pth"; echo "$led"\n'
+    )
+    found = project.judged(run_gate(".venv/bin/python", "x"), "true", isolation=Isolation.REAPER)
     assert (found.outcome, found.level) == (PASSED, Level.A2)
+    assert found.reason.endswith("/tree/src")
+
+
+@pytest.mark.parametrize("gate", [VENV, run_gate("sh", "-c", "date")])
+def test_without_a_jail_a_changed_tool_elsewhere_is_named(tmp_path, gate):
+    project = Project(tmp_path)
+    compare = "base/lib/python3.12/compare.sh"
+    found = project.judged(gate, "true", isolation=Isolation.REAPER)
+    assert (found.level, found.evidence.get("doubt")) == (Level.A2, None)
+    found = project.judged(gate, f"{FAKE} $BASE/compare.sh", isolation=Isolation.REAPER)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert found.evidence["doubt"] == (
+        f"a tool of the check was changed: {tmp_path}/{compare} is not what it was before the agent"
+    )
+    found = project.judged(
+        run_gate("test", "-e", "answer"), f"{FAKE} $BASE/more.sh", isolation=Isolation.REAPER
+    )
+    assert (found.outcome, found.level) == (PASSED, Level.A2)
+
+
+def test_without_a_jail_a_script_that_names_the_workspace_uses_its_originals(tmp_path):
+    project = Project(tmp_path)
+    project.write({"run.sh": f"{project.root}/.venv/bin/python x; true\n"})
+    gate = run_gate("sh", "run.sh")
+    assert project.judged(gate, "true", isolation=Isolation.REAPER).level is Level.A2
+    found = project.judged(gate, f"{FAKE} {SITES}/runner.sh", isolation=Isolation.REAPER)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert f"{SITES}/runner.sh is not what it was" in found.evidence["doubt"]
+
+
+def test_without_a_jail_paths_of_the_workspace_in_the_command_mean_the_clean_copy(tmp_path):
+    project = Project(tmp_path)
+    gate = run_gate("sh", "-c", f"cat {project.root}/answer && touch {project.root}/new")
+    found = project.judged(gate, "echo left > answer", isolation=Isolation.REAPER)
+    assert (found.outcome, found.reason, found.level) == (PASSED, "left", Level.A2)
+    assert not (project.root / "new").exists()
+
+
+def test_packages_of_the_python_on_the_path_are_watched_for_scripts(tmp_path):
+    project = Project(tmp_path)
+    outside = tmp_path / "outside"
+    environment(outside, tmp_path / "base")
+    (outside / "bin/python3").symlink_to("python")
+    sites = outside / "lib/python3.12/site-packages"
+    path = f"{outside}/bin:{SYSTEM_PATH}"
+    project.write({"run.sh": "true\n"})
+    gate = run_gate("sh", "run.sh")
+    for isolation in (Isolation.REAPER, Isolation.AUTO):
+        found = project.judged(gate, "true", path=path, isolation=isolation)
+        assert (found.outcome, found.level) == (PASSED, Level.A2)
+        byte_code = f"mkdir -p {sites}/__pycache__ && touch {sites}/__pycache__/a.cpython-312.pyc"
+        assert project.judged(gate, byte_code, path=path, isolation=isolation).level is Level.A2
+        agent = f"echo import evil > {sites}/evil{isolation}.pth"
+        found = project.judged(gate, agent, path=path, isolation=isolation)
+        assert (found.outcome, found.level) == (PASSED, Level.A1)
+        assert f"{sites}/evil{isolation}.pth is not what it was" in found.evidence["doubt"]
 
 
 def test_byte_code_is_not_written_into_our_copies(tmp_path):

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from truegreen.app import RUN_VARIABLE, anchor_path, is_missing, store_file, unverified_ledger
+from truegreen.assurance import without_sandbox
 from truegreen.config import Config, redacted_url
 from truegreen.contract import checked
 from truegreen.doors.marks import put_back
@@ -102,7 +103,7 @@ def _diagnosed(frame: Frame) -> Diagnosis:
     }
     here = probe()
     settings["isolation"] = "jail" if here.jail else "reaper" if here.reaper else "none"
-    warnings = config.warnings if here.jail else (*config.warnings, f"no jail: {here.why}")
+    warnings = config.warnings if here.jail else (*config.warnings, without_sandbox(here.why))
     others = [*(Ailment("key", *fault) for fault in Keyring(config.state_dir).faults())]
     others += _around(config)
     if is_missing(config):

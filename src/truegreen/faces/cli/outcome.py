@@ -74,12 +74,12 @@ def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
         paper.say(Ink(f"{axis.name:<5} ", "bold"), mark(axis.look), f"{blank} {axis.why}")
     run = dossier.runs[-1] if dossier.runs else None
     if dossier.task.status is TaskStatus.SUCCEEDED and run and run.level:
-        draw_level(paper, run.level, indent=6)
+        paper.note(" " * 6, Ink(level_sentence(run.level), "dim"))
     for words in _contradicted(dossier):
-        paper.hanging([Ink("      claim ", "dim")], words)
+        paper.note(Ink("      claim ", "dim"), words)
     if dossier.task.status is not TaskStatus.SUCCEEDED:
         for step in next_steps(dossier.task, hold):
-            paper.say(Ink("next: ", "dim"), step)
+            paper.note(Ink("next: ", "dim"), step)
 
 
 def _contradicted(dossier: Dossier) -> list[str]:

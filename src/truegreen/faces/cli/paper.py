@@ -94,6 +94,14 @@ class Paper:
         else:
             write_text(_plain(parts).rstrip() + "\n")
 
+    def note(self, *parts: Part) -> None:
+        """A line beside the answer: programs that read the answer find it on standard error."""
+        if self.is_terminal:
+            self.say(*parts)
+        else:
+            sys.stdout.flush()
+            sys.stderr.write(_plain(parts).rstrip() + "\n")
+
     def heading(self, *parts: Part) -> None:
         """A blank line and a title."""
         self.say()

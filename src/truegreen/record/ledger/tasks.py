@@ -9,10 +9,9 @@ from truegreen.contract import Contract, contract_digest
 from truegreen.contract.reading import checked_word
 from truegreen.errors import InvalidInput, KeyReused, Refused
 from truegreen.facts import Actor
-from truegreen.hosts import node
 from truegreen.model import Mode, Move, Note, Outcome, TaskStatus
 from truegreen.record.chain import GENESIS
-from truegreen.record.folders import folder_key
+from truegreen.record.folders import folder_key, node
 from truegreen.record.ids import new_id
 from truegreen.record.ledger.conditions import latest_of
 from truegreen.record.ledger.desk import (

@@ -16,15 +16,9 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.gates.own import READERS
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of
+from truegreen.work.toolchain import Toolchain
+from truegreen.work.toolchain.above import found_above, signature_of
 
-_SETTINGS = re.compile(
-    r"\.?pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml|conftest\.py|\.?ruff\.toml"
-    r"|\.?mypy\.ini|\.flake8|\.?pylintrc|\.coveragerc|\.eslintrc.*|eslint\.config\..*|\.mocharc.*"
-    r"|\.prettierrc.*|\.babelrc.*|babel\.config\..*|(?:jest|vitest|vite)\.config\..*|package\.json"
-    r"|node_modules|tsconfig\.json|deno\.jsonc?|biome\.jsonc?|\.npmrc|\.yarnrc.*|go\.(?:mod|work)"
-    r"|Cargo\.toml|\.golangci\..*|\.rubocop\.yml|Gemfile|Rakefile|\.?[Jj]ustfile|settings\.gradle.*"
-)
-_CARGO = (".cargo/config", ".cargo/config.toml")
 _ABSENT = re.compile(
     r"no such file|not found|cannot find|can't find|could not find|can't open|cannot open|enoent"
     r"|does not exist|doesn't exist|no module named|missing",
@@ -50,33 +44,28 @@ class Settings(NamedTuple):
     links: tuple[str, ...]
     """Hiding a link would hide whatever it leads to."""
 
-    def doubt(self, words: Sequence[str], isolation: Isolation) -> str:
-        """Why they could have changed the check; what only reads its files looks for none."""
+    def doubt(self, words: Sequence[str], isolation: Isolation, tools: Toolchain) -> str:
+        """Which of them is new or different, where the check may read it.
+
+        What was there before the agent and has not changed is a setting of the machine. What only
+        reads its files looks for none.
+        """
         seen = self.links if isolation is Isolation.JAIL else (*self.links, *self.masked)
         if not seen or all(base_of(command[0]) in READERS for command in commands_of(words)):
             return ""
-        return f"the agent could have changed the check: {seen[0]} lies above the clean copy"
+        for path in seen:
+            was = tools.settings.get(path, "")
+            if not was or signature_of(path) != was:
+                how = "was changed" if was else "was not there before the agent"
+                return f"the agent could have changed the check: {path} above the clean copy {how}"
+        return ""
 
 
 def settings_above(root: str) -> Settings:
     """What tools would find on their way up from a copy."""
-    found = list(_found_above(os.path.realpath(root)))
+    found = list(found_above(os.path.realpath(root)))
     links = tuple(path for path in found if os.path.islink(path))
     return Settings(tuple(path for path in found if path not in links), links)
-
-
-def _found_above(folder: str) -> Iterator[str]:
-    while (above := os.path.dirname(folder)) != folder:
-        folder = above
-        try:
-            names = os.listdir(folder)
-        except OSError:
-            continue
-        yield from (
-            os.path.join(folder, name) for name in sorted(names) if _SETTINGS.fullmatch(name)
-        )
-        cargo = (os.path.join(folder, name) for name in _CARGO)
-        yield from (path for path in cargo if os.path.lexists(path))
 
 
 # --- not in the copy

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from truegreen.contract import Gate
 from truegreen.errors import InvalidInput
 from truegreen.work.documents import inside
+from truegreen.work.gates.fresh import EVIDENCE, is_fresh, on_base, recorded
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.workspace.globs import Globs
 
@@ -21,24 +22,45 @@ _SIGNS = frozenset("*?[")
 
 
 def check(gate: Gate, scene: Scene) -> Answer:
-    """Passed if every path, and at least one file of every glob, is a file with something in it."""
+    """Passed if every path, and at least one file of every glob, is a file with something in it.
+
+    With `fresh`, this run must have created or changed them.
+    """
     found: list[str] = []
+    faults: list[tuple[str, str]] = []
     try:
         for path in gate.paths:
             if leads_out(path):
                 return gate_error(f"{path} leads out of the tree")
             fault, files = _glob(path, scene) if _SIGNS & set(path) else _one(path, scene)
+            if gate.fresh and files and not on_base(scene):
+                files = [file for file in files if is_fresh(file, scene)]
+                fault = fault or ("" if files else from_before(path))
             if fault:
-                return failed(fault, path=path, found=found[:_SHOWN])
+                faults.append((path, fault))
             found += files
+        told = {EVIDENCE: recorded(found, scene)} if gate.fresh and on_base(scene) else {}
     except InvalidInput as error:
         return gate_error(error.message)
     except OSError as error:
         return gate_error(f"the copy can't be read: {error.strerror}")
+    if not faults and told:
+        faults = [(gate.paths[0], from_before(_named(found)))]
+    if faults:
+        path, fault = faults[0]
+        return failed(fault, path=path, found=found[:_SHOWN], **told)
     size = sum(os.path.getsize(os.path.join(scene.root, path)) for path in found)
-    named = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-    reason = f"{len(found)} file{'s' * (len(found) != 1)} there, {size} bytes: {named}"
+    reason = f"{len(found)} file{'s' * (len(found) != 1)} there, {size} bytes: {_named(found)}"
     return passed(reason, files=len(found), bytes=size, found=found[:_SHOWN])
+
+
+def _named(found: list[str]) -> str:
+    return ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+
+
+def from_before(path: str) -> str:
+    """Why an artifact that is there does not count."""
+    return f"{path} is from before this run"
 
 
 def leads_out(path: str) -> bool:

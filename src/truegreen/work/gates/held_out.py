@@ -24,6 +24,7 @@ from truegreen.work.documents import Trouble, inside, read_regular
 from truegreen.work.gates.around import settings_above
 from truegreen.work.gates.cases import named
 from truegreen.work.gates.held_cases import Case, cant_fail, kept_cases
+from truegreen.work.gates.locating import changed_tool
 from truegreen.work.gates.output import one_line, tail_of, text_of
 from truegreen.work.gates.rooms import remove
 from truegreen.work.gates.run import Located, launch_of, located, seconds, trouble
@@ -210,8 +211,8 @@ def _answer(gate: Gate, scene: Scene, table: _Table, results: list[_Result]) -> 
         answer = failed(f"{len(wrong)} failed of {len(results)}: {told}")
     else:
         answer = passed(f"{len(results)} passed")
-    above = settings_above(scene.sight).doubt(gate.command, choose(scene.isolation))
-    doubt = scene.doubt or table.found.doubt or above
+    above = settings_above(scene.sight).doubt(gate.command, choose(scene.isolation), scene.tools)
+    doubt = scene.doubt or table.found.doubt or changed_tool(scene, gate.command) or above
     evidence: dict[str, Any] = {
         "argv": [one_line(word) for word in gate.command[:_SHOWN_WORDS]],
         "data": gate.data_digest,

@@ -11,7 +11,8 @@ from typing import Any
 from truegreen.contract import Gate
 from truegreen.contract.reading import shown
 from truegreen.work.documents import NotJson, Trouble, read_document, read_regular
-from truegreen.work.gates.exists import fault_of_file, leads_out
+from truegreen.work.gates.exists import fault_of_file, from_before, leads_out
+from truegreen.work.gates.fresh import EVIDENCE, is_fresh, on_base, recorded
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.gates.schema import Unusable, at_pointer, fault_of, same
 
@@ -19,11 +20,14 @@ LIMIT = 8 * 1024 * 1024
 
 
 def check(gate: Gate, scene: Scene) -> Answer:
-    """Passed if the document can be read in one way only, and every test on it holds."""
+    """Passed if the document can be read in one way only, and every test on it holds.
+
+    With `fresh`, this run must have created or changed it.
+    """
     if leads_out(gate.path):
         return gate_error(f"{gate.path} leads out of the tree")
-    if fault := fault_of_file(gate.path, scene):
-        return failed(fault)
+    if refused := _not_there(gate, scene):
+        return refused
     full = os.path.realpath(os.path.join(scene.root, gate.path))
     found = read_regular(full, within=scene.root, limit=LIMIT)
     if isinstance(found, Trouble):
@@ -34,6 +38,18 @@ def check(gate: Gate, scene: Scene) -> Answer:
     except NotJson as error:
         return failed(f"{gate.path} is no JSON: {error}")
     return _judged(gate, scene, document)
+
+
+def _not_there(gate: Gate, scene: Scene) -> Answer | None:
+    """Why there is no artifact to look into, or none of this run."""
+    path = os.path.normpath(gate.path)
+    before = bool(gate.fresh) and on_base(scene)
+    if fault := fault_of_file(gate.path, scene):
+        return failed(fault, **({EVIDENCE: {}} if before else {}))
+    if before:
+        return failed(from_before(gate.path), **{EVIDENCE: recorded([path], scene)})
+    stale = gate.fresh and not is_fresh(path, scene)
+    return failed(from_before(gate.path)) if stale else None
 
 
 def _judged(gate: Gate, scene: Scene, document: Any) -> Answer:

@@ -7,20 +7,25 @@ is looked up is what a gate's processes will see, not what lies there now.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from truegreen.contract import Gate, Isolation
 from truegreen.tuples import NamedTuple
-from truegreen.work.documents import inside
+from truegreen.work.documents import Document, inside, read_regular
+from truegreen.work.gates.laying import is_environment, lay_tools, led_folders
+from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
 from truegreen.work.jail import Placed, choose
-from truegreen.work.toolchain import PLAIN, Pin
+from truegreen.work.toolchain import PLAIN, Pin, Python
+from truegreen.work.toolchain.comparing import difference, newest_code
 from truegreen.work.toolchain.keeping import changed, checked, rebuilt
-from truegreen.work.toolchain.pinning import remove_tree
+from truegreen.work.toolchain.pinning import PACKAGES, remove_tree
 from truegreen.work.toolchain.programs import chain_of, newer
-from truegreen.work.toolchain.python import interpreter_of
 from truegreen.work.toolchain.reach import named_in
+
+_SCRIPT_BYTES = 4 * 1024 * 1024
 
 
 class Located(NamedTuple):
@@ -32,49 +37,54 @@ class Located(NamedTuple):
 
 
 def located(words: Sequence[str], scene: Scene) -> Located:
-    """Find the programs; one that lies where the agent worked is used, and lowers the level."""
-    view = _View(scene)
+    """Find the programs; one that the agent put or changed where it worked lowers the level."""
+    view = _View(scene, words)
     clean, everywhere = view.entries()
-    first = words[0]
+    first, path = words[0], view.shown_path(clean)
+    given = view.shown_words(words)
     if "/" in first and not os.path.isabs(first):
         return _in_tree(words, view, clean)
     for program in programs_of(words):
         found = view.found(program)
-        if program == first and (direct := view.from_copy(words, found)):
-            return direct
+        if program == first and (direct := view.laid_program(found)):
+            return Located((direct, *given[1:]), path, view.late(words, clean))
         if found and view.theirs(found):
-            return Located(tuple(words), os.pathsep.join(everywhere), view.doubt(found))
-    for word in (word for command in commands_of(words) for word in command[1:]):
-        path = named_in(word, scene.place) if os.path.isabs(word) else ""
-        if path and view.theirs(path):
-            return Located(tuple(words), os.pathsep.join(clean), view.doubt(path))
-    return Located(tuple(words), os.pathsep.join(clean), view.late(words, clean))
+            return Located(given, os.pathsep.join(everywhere), view.doubt(found))
+    running = (c for c in commands_of(words) if base_of(c[0]) not in READERS)
+    for word in (word for command in running for word in command[1:]):
+        named = named_in(word, scene.place) if os.path.isabs(word) else ""
+        if named and view.theirs(named):
+            return Located(given, path, view.doubt(named))
+    return Located(given, path, view.late(words, clean))
 
 
 def _in_tree(words: Sequence[str], view: _View, clean: Sequence[str]) -> Located:
     """A program of the tree runs from the copy or from a pin; others can only run in place."""
-    scene, program, path = view.scene, os.path.normpath(words[0]), os.pathsep.join(clean)
+    scene, program, path = view.scene, os.path.normpath(words[0]), view.shown_path(clean)
+    rest = view.shown_words(words)[1:]
     there = os.path.normpath(os.path.join(scene.place, scene.folder, program))
     if scene.tools.pin_of(there):
-        if view.jailed:
-            return Located((there, *words[1:]), path, view.late(words, clean))
-        if direct := view.from_copy(words, there):
-            return direct
+        direct = there if view.jailed else view.laid_program(there)
+        if direct:
+            return Located((direct, *rest), path, view.late(words, clean))
     inside = os.path.lexists(os.path.join(scene.root, scene.folder, program))
     if inside or view.covered or not os.path.isfile(there):
         here = os.path.join(scene.cwd, program)
-        return Located((here, *words[1:]), path, view.late(words, clean))
-    return Located((there, *words[1:]), path, view.doubt(there))
+        return Located((here, *rest), path, view.late(words, clean))
+    return Located((there, *rest), path, view.doubt(there))
 
 
 class _View:
     """What a gate's processes will see where, and what of it an agent could have changed."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, words: Sequence[str] = ()) -> None:
         self.scene = scene
         self.jailed = choose(scene.isolation) is Isolation.JAIL
         self.covered = scene.sight == scene.place
         """Whether the clean copy lies over the workspace: then its paths lead to nothing else."""
+        self.plain = all(base_of(command[0]) in PLAIN for command in commands_of(words))
+        self.laid = {} if self.jailed or self.plain or not words else lay_tools(scene)
+        """Without a jail: by the path of a pinned original, where our copy of it is laid out."""
 
     def _worked_on(self, path: str) -> bool:
         """By its name, by its folder (an environment links to programs elsewhere), or by target."""
@@ -85,36 +95,74 @@ class _View:
     def _pinned(self, path: str) -> bool:
         return self.jailed and self.scene.tools.pin_of(path) is not None
 
+    def _laid(self, path: str) -> str:
+        """Where our copy of a path is laid out without a jail; empty if it is not."""
+        pin = self.scene.tools.pin_of(path)
+        place = self.laid.get(pin.path, "") if pin else ""
+        return os.path.join(place, os.path.relpath(path, pin.path)) if pin and place else ""
+
     def _on_disk(self, path: str) -> str:
         """Where that lies now which a gate will see at a path."""
         scene = self.scene
         if self._pinned(path):
             return scene.tools.copy_of(path)
+        if laid := self._laid(path):
+            return laid
         if self.covered and path.startswith(f"{scene.place}/"):
             return os.path.join(scene.root, os.path.relpath(path, scene.place))
         return path
 
+    def laid_program(self, path: str) -> str:
+        """A program as it is laid out from our copy; empty if it is not."""
+        laid = self._laid(path) if path else ""
+        return laid if os.path.isfile(laid) else ""
+
+    def shown_path(self, entries: Sequence[str]) -> str:
+        """PATH as the gate gets it."""
+        return os.pathsep.join(self._laid(entry) or entry for entry in entries)
+
+    def shown_words(self, words: Sequence[str]) -> tuple[str, ...]:
+        """The command; without a jail, paths of the workspace mean the clean copy all the same."""
+        place = self.scene.place
+        if self.jailed or place == "/" or not any(place in word for word in words):
+            return tuple(words)
+        named = re.compile(rf"(?<![\w./-]){re.escape(place)}(?![\w.-])")
+        return tuple(named.sub(lambda _: self.scene.sight, word) for word in words)
+
     def theirs(self, path: str) -> bool:
         """Whether a path leads to what the agent could have changed."""
-        if self._pinned(path):
+        if self._pinned(path) or self._laid(path):
             return False
-        if self.covered and os.path.normpath(path).startswith(f"{self.scene.place}/"):
+        place = self.scene.place
+        if os.path.normpath(path).startswith(f"{place}/") and (self.covered or not self.jailed):
             return not self._in_base(path)
+        if not self.jailed and self._unchanged(os.path.realpath(path)):
+            return False
         return self._worked_on(path)
 
     def _in_base(self, path: str) -> bool:
         """Whether a file of the clean copy is as it was; what is not there can't be run at all."""
         scene = self.scene
         name = os.path.relpath(path, scene.place)
+        copy = os.path.join(scene.root, name)
         touched = any(change.path == name for change in scene.changes)
-        return not (touched and os.path.isfile(self._on_disk(path)))
+        if self.covered or os.path.lexists(copy):
+            return not (touched and os.path.isfile(copy))
+        return not os.path.isfile(path)
+
+    def _unchanged(self, path: str) -> bool:
+        """Whether a tool that runs from where it is was compared with our copy, and is the same."""
+        pin = self.scene.tools.pin_of(path)
+        return pin is not None and not difference(pin, self.scene.tools).file
 
     def entries(self) -> tuple[list[str], list[str]]:
         """The folders of PATH: those that the agent could not write to, and all of them."""
         place = self.scene.place
         given = [e for e in self.scene.path.split(os.pathsep) if os.path.isabs(e)]
         everywhere = [named_in(os.path.normpath(e), place) for e in given]
-        clean = [e for e in everywhere if self._pinned(e) or not self._worked_on(e)]
+        clean = [
+            e for e in everywhere if self._pinned(e) or self._laid(e) or not self._worked_on(e)
+        ]
         return clean, everywhere
 
     def seek(self, program: str, entries: Sequence[str]) -> str:
@@ -141,67 +189,97 @@ class _View:
     def moved(self, program: str) -> str:
         """Where a program would be found now that was elsewhere, or nowhere, before the agent."""
         was = self.scene.tools.found.get(program)
-        if was is None or (self.scene.tools.pin_of(was) and not self.jailed):
-            return ""
+        if was is None or self._worked_on(was):
+            return "" if was is None or not self.jailed else self._moved(program, was)
+        return self._moved(program, was)
+
+    def _moved(self, program: str, was: str) -> str:
         now = self.seek(program, self.entries()[0])
         return now if now != was and not self._worked_on(now) else ""
 
     def late(self, words: Sequence[str], entries: Sequence[str]) -> str:
-        """Why programs that a command starts by itself could be the agent's."""
+        """Why programs that a command starts by itself are not those from before the agent."""
         since = self.scene.tools.taken
         if not since or all(base_of(command[0]) in PLAIN for command in commands_of(words)):
             return ""
-        if not self.jailed and (bare := self._elsewhere()):
-            return f"the agent could have changed the check: {bare} can be covered in a jail only"
-        loose = [entry for entry in entries if not self._pinned(entry)]
-        fresh = newer(loose, since)
-        return f"the agent could have changed the check: {fresh} is newer than the task" * bool(
-            fresh
-        )
-
-    def _elsewhere(self, but: Pin | None = None) -> str:
-        """A pinned tool outside of the workspace: what stands there is not ours without a jail."""
-        place = self.scene.place
-        others = (p.path for p in self.scene.tools.pins if p != but and not p.product)
-        return next((path for path in others if not path.startswith(f"{place}/")), "")
+        loose = [entry for entry in entries if not (self._pinned(entry) or self._laid(entry))]
+        if fresh := newer(loose, since):
+            return f"the agent could have changed the check: {fresh} is newer than the task"
+        return ""
 
     def doubt(self, path: str) -> str:
         """Why a program or a file is worth little."""
         shown = os.path.relpath(path, self.scene.place)
         return f"the agent could have changed the check: {shown} lies in the workspace"
 
-    def from_copy(self, words: Sequence[str], program: str) -> Located | None:
-        """A program of a pinned environment, started from our copy where no jail can lay it over.
 
-        What the environment stands on, and what it has left in the workspace, is still in reach.
-        """
-        tools, place = self.scene.tools, self.scene.place
-        pin = tools.pin_of(program)
-        if pin is None or self.jailed or not os.path.isfile(os.path.join(pin.copy, "pyvenv.cfg")):
-            return None
-        bare = self._elsewhere(pin)
-        doubt = f"the agent could have changed the check: {bare}" if bare else ""
-        if _leads_to(place, pin.copy):
-            doubt = self.doubt(program)
-        copy = tools.copy_of(program)
-        started = [copy]
-        if any(pin.covers(each) for each in interpreter_of(copy, "")):
-            started = [os.path.join(pin.copy, "bin", "python"), copy]
-        clean, _ = self.entries()
-        return Located((*started, *words[1:]), os.pathsep.join(clean), doubt)
+# --- what was compared
 
 
-def _leads_to(place: str, environment: str) -> bool:
-    """Whether packages of an environment are installed so that they stay in the workspace."""
-    for folder, folders, files in os.walk(environment):
-        if os.path.basename(folder).endswith(("site-packages", "dist-packages")):
-            folders.clear()
-            named = (f for f in files if f.endswith((".pth", ".egg-link", "_finder.py")))
-            for file in named:
-                with open(os.path.join(folder, file), "rb") as opened:
-                    if os.fsencode(place) in opened.read():
-                        return True
+def changed_tool(scene: Scene, words: Sequence[str] = (), python: Python | None = None) -> str:
+    """Which tool of a gate is not what it was before the agent, as a sentence; empty for none.
+
+    In a jail our copies lie over the originals. Without one, what runs from where it is was
+    compared by content. `python` is the interpreter of a gate that starts nothing else by itself.
+    """
+    tools = scene.tools
+    if python is None and all(base_of(command[0]) in PLAIN for command in commands_of(words)):
+        return ""
+    file = ""
+    if choose(scene.isolation) is not Isolation.JAIL:
+        file = next(filter(None, (_differs(pin, scene, words, python) for pin in tools.pins)), "")
+    if not file and python is None:
+        file = next(filter(None, (newest_code(each, tools.taken) for each in tools.watched)), "")
+    if not file:
+        return ""
+    shown = os.path.relpath(file, scene.place) if file.startswith(f"{scene.place}/") else file
+    return f"a tool of the check was changed: {shown} is not what it was before the agent"
+
+
+def _differs(pin: Pin, scene: Scene, words: Sequence[str], python: Python | None) -> str:
+    """The file of a tool that differs, where the gate may run the original."""
+    own = pin.path.startswith(f"{scene.place}/")
+    if python is not None:
+        from_copy = python.program.startswith(f"{pin.copy}/")
+        unused = own or from_copy or os.path.basename(pin.path) == PACKAGES
+        unused = unused or pin.path in map(os.path.realpath, scene.tools.homes.values())
+    else:
+        # What lies in the workspace was laid out from our copies: see lay_tools
+        unused = pin.product or (own and not _names_workspace(words, scene))
+    if unused:
+        return ""
+    return difference(pin, scene.tools).file or _ignored_source(pin, scene)
+
+
+def _ignored_source(pin: Pin, scene: Scene) -> str:
+    """Code that git ignores and that was changed, where installed packages lead to the workspace.
+
+    The rest of what lies there is the tree that is checked.
+    """
+    folders = [] if is_environment(pin) else led_folders(pin.copy, scene.place)
+    if not folders:
+        return ""
+    tree = {os.path.join(scene.place, path) for path in scene.workspace.paths(scene.left)}
+    since = scene.tools.taken
+    return next(filter(None, (newest_code(each, since, tree) for each in folders)), "")
+
+
+def _names_workspace(words: Sequence[str], scene: Scene) -> bool:
+    """Whether a script of the check names the workspace by its path, and not the copy."""
+    name = os.fsencode(scene.place)
+    for path in own_of(words, scene.folder).files:
+        found = read_regular(os.path.join(scene.root, path), within=scene.root, limit=_SCRIPT_BYTES)
+        if isinstance(found, Document) and name in found.data:
+            return True
     return False
+
+
+def byte_code_changed(scene: Scene) -> bool:
+    """Whether Python's byte code beside a tool is not what it was: honest work writes it, too."""
+    if choose(scene.isolation) is Isolation.JAIL:
+        return False
+    outside = (p for p in scene.tools.pins if not p.path.startswith(f"{scene.place}/"))
+    return any(difference(pin, scene.tools).byte_code for pin in outside)
 
 
 # --- whether it may be started, and what is laid where
@@ -215,7 +293,7 @@ def unsound(gate: Gate, scene: Scene) -> str:
     if tools.faults:
         return tools.faults[0]
     named = programs_of(gate.command) if gate.command else []
-    view = _View(scene)
+    view = _View(scene, gate.command)
     for word in named:
         if now := view.moved(word):
             was = tools.found[word] or "nowhere"

@@ -13,7 +13,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 
-import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
@@ -23,6 +22,7 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
 from truegreen.work.gates.own import Own, deciding, means, own_of, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
+from truegreen.work.gates.settings_sections import same_test_settings
 from truegreen.work.gates.test_files import (
     changed_inline_tests,
     is_snapshot,
@@ -146,7 +146,7 @@ def _left_room(
     own = own_files(gate, site.folder)
     changed = {change.path: change.how for change in changes}
     altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
-    altered = [path for path in altered if not _only_adds(site, path)]
+    altered = [path for path in altered if not _same_settings(site, path)]
     added = [path for path, how in changed.items() if how == "added"]
     if added and (own.groups or own.unwanted):
         altered += own.stand_ins(added, site.workspace.paths(site.base))
@@ -174,7 +174,7 @@ def _left_room(
     gone = {change.path for change in restored}
     kept = changed if allowed else {p: how for p, how in changed.items() if p not in gone}
     doubt = "the agent may still be running" if site.unconfirmed else ""
-    doubt = doubt or _doubt(gate, own, kept, changed, root)
+    doubt = doubt or _doubt(gate, site, own, kept, changed, root)
     doubt = doubt or _edited_with_leave(kept, globs, may_edit, left_to_agent)
     if allowed and restored and not doubt:
         doubt = f"the agent could have changed the check: {restored[0].path} was {restored[0].how}"
@@ -253,24 +253,10 @@ def _make_folder(root: str, folder: str) -> None:
             os.makedirs(os.path.join(root, folder), exist_ok=True)
 
 
-def _only_adds(site: Site, path: str) -> bool:
-    """Whether a package.json has other contents than before, but still runs the same scripts."""
-    if os.path.basename(path) != "package.json":
-        return False
-    scripts = [_scripts(site, snapshot, path) for snapshot in (site.base, site.left)]
-    return scripts[0] is not None and scripts[0] == scripts[1]
-
-
-def _scripts(site: Site, snapshot: Snapshot, path: str) -> object:
-    data = _blob(site, snapshot, path)
-    try:
-        return msgspec.json.decode(data, type=_Package).scripts if data is not None else None
-    except msgspec.MsgspecError:
-        return None
-
-
-class _Package(Struct, frozen=True):
-    scripts: dict[str, str] = {}
+def _same_settings(site: Site, path: str) -> bool:
+    """Whether a settings file has other contents than before, but steers checks the same way."""
+    before, after = _blob(site, site.base, path), _blob(site, site.left, path)
+    return before is not None and after is not None and same_test_settings(path, before, after)
 
 
 def _drop_byte_code(root: str, changes: tuple[Change, ...]) -> None:
@@ -359,7 +345,9 @@ def check_files(gate: Gate, site: Site) -> Callable[[str], bool]:
     return belongs
 
 
-def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], root: str) -> str:
+def _doubt(
+    gate: Gate, site: Site, own: Own, kept: dict[str, str], changed: dict[str, str], root: str
+) -> str:
     """Why the agent could have had a hand in the check: it is the agent's file, or leads to one.
 
     `kept` are its changes that the copy still has.
@@ -367,10 +355,14 @@ def _doubt(gate: Gate, own: Own, kept: dict[str, str], changed: dict[str, str], 
     added = [path for path, how in kept.items() if how == "added"]
     there = [path for path, how in kept.items() if how != "deleted"]
     theirs = [path for path in added if means((*own.files, *own.intruders), path)]
-    theirs += own.among(there)
+    theirs += [path for path in own.among(there) if not _same_settings(site, path)]
     theirs += [path for path in there if means(own.suspects, path) and _runs(root, path)]
     words = () if gate.kind in _UNDER_TEST else gate.command
-    theirs += filter(None, [_led_to(own, changed, root), deciding(words, kept)])
+    steering = deciding(words, kept)
+    while steering and kept[steering] == "changed" and _same_settings(site, steering):
+        kept = {path: how for path, how in kept.items() if path != steering}
+        steering = deciding(words, kept)
+    theirs += filter(None, [_led_to(own, changed, root), steering])
     if theirs:
         return f"the agent could have changed the check: {theirs[0]} is its own file"
     return ""

@@ -21,12 +21,20 @@ from truegreen.model import FindingOutcome, Level
 from truegreen.work import process
 from truegreen.work.gates.around import needed, settings_above
 from truegreen.work.gates.counts import Counts, count_tests, executed, failures, sentence
-from truegreen.work.gates.locating import Located, located, placed_for, unsound
+from truegreen.work.gates.locating import (
+    Located,
+    byte_code_changed,
+    changed_tool,
+    located,
+    placed_for,
+    unsound,
+)
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
 from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
 from truegreen.work.gates.spoken import commands_of, runner_of
 from truegreen.work.jail import Placed, Profile, choose
 from truegreen.work.machine import machine_memory
+from truegreen.work.toolchain import Python
 
 __all__ = [
     "LIMITS",
@@ -55,6 +63,7 @@ LIMITS = process.Limits(
 )
 _FROM_OUTSIDE = frozenset({GateKind.HTTP, GateKind.HELD_OUT})
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered, not used
+_BYTE_CODE = "PYTHONPYCACHEPREFIX"
 _SHOWN_WORDS = 40
 _SHOWN_CHARACTERS = 500
 
@@ -108,9 +117,9 @@ def launch_of(
     # What can't be masked but only be refused would break whoever looks for it
     masked = settings_above(scene.sight).masked if jailed else ()
     # A copy that Python wrote its byte code into would not be what was taken
-    own = {} if jailed or not scene.tools.pins else {"PYTHONDONTWRITEBYTECODE": "1"}
+    own = {} if jailed or not scene.tools.pins else _byte_code(scene)
     return process.Launch(
-        argv=found.words,
+        argv=_isolated(found.words, own),
         cwd=scene.cwd,
         env={**environment(gate, scene, found.path), **own, **more},
         isolation=scene.isolation,
@@ -129,6 +138,20 @@ def launch_of(
         time_s=seconds(gate.timeout),
         limits=LIMITS,
     )
+
+
+def _byte_code(scene: Scene) -> dict[str, str]:
+    """Python reads no byte code that the agent may have written, and writes none beside tools."""
+    if byte_code_changed(scene):
+        return {_BYTE_CODE: os.path.join(scene.scratch, "byte-code")}
+    return {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _isolated(words: Sequence[str], own: Mapping[str, str]) -> tuple[str, ...]:
+    """The command; an isolated Python does not read the variable for its byte code."""
+    if _BYTE_CODE in own and words[1:2] == ("-I",):
+        return (words[0], "-X", f"pycache_prefix={own[_BYTE_CODE]}", *words[1:])
+    return tuple(words)
 
 
 def _own_shared_memory(scene: Scene) -> tuple[Placed, ...]:
@@ -216,10 +239,24 @@ def _of_tests(code: int, counts: Counts | None, said: str, *, strict: bool) -> A
 
 
 def with_evidence(
-    answer: Answer, words: Sequence[str], found: Located, ended: process.Ended, scene: Scene
+    answer: Answer,
+    words: Sequence[str],
+    found: Located,
+    ended: process.Ended,
+    scene: Scene,
+    python: Python | None = None,
 ) -> Answer:
-    """The answer with what it rests on, and the level that it is worth."""
-    doubt = scene.doubt or found.doubt or settings_above(scene.sight).doubt(words, ended.isolation)
+    """The answer with what it rests on, and the level that it is worth.
+
+    `python` is the interpreter of a gate that runs it from our copy, and nothing else.
+    """
+    settings = settings_above(scene.sight)
+    doubt = (
+        scene.doubt
+        or found.doubt
+        or changed_tool(scene, words, python)
+        or settings.doubt(words, ended.isolation, scene.tools)
+    )
     output = ended.stdout
     evidence: dict[str, Any] = {
         "argv": [one_line(word, _SHOWN_CHARACTERS) for word in words[:_SHOWN_WORDS]],

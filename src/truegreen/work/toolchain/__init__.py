@@ -33,6 +33,8 @@ class Pin(Struct, frozen=True, kw_only=True):
     """The signature of our copy: while it is the same, the contents need not be read again."""
     product: bool = False
     """Perhaps no tool but something built: of no use once the original is another one."""
+    identity: str = ""
+    """Device and inode of the original."""
 
     def covers(self, path: str) -> bool:
         """Whether a path is this one or lies in it."""
@@ -60,7 +62,11 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     found: dict[str, str] = {}
     """Where the programs that commands name were found on the PATH."""
     taken: int = 0
-    """When, in nanoseconds; what is newer may be the agent's."""
+    """When the taking began, in nanoseconds; what is newer may be the agent's."""
+    watched: tuple[str, ...] = ()
+    """Folders of packages that a script may use unseen: not copied, only looked at for changes."""
+    settings: dict[str, str] = {}
+    """Settings of tools in folders above the copies, by what they were before the agent."""
     homes: dict[str, str] = {}
     """Variables by which tools find what they keep in a person's home."""
     digest: str = ""

@@ -43,6 +43,7 @@ _SHUT = 0o555
 """Others may read what a copy holds; nobody writes in it."""
 _COPY = re.compile(r"[0-9a-f]{64}")
 _TREE = "tree"
+PACKAGES = "node_modules"
 _SEEN = "seen"
 
 _Note = TypeVar("_Note")
@@ -97,13 +98,24 @@ class Store:
         if isinstance(seen, str):
             return seen
         self.notes += seen.notes
+        if os.path.basename(path) == PACKAGES:
+            self._make_resolvable(seen.digest)
         return Pin(
             path=path,
             copy=os.path.join(self._folder, seen.digest, _TREE),
             digest=seen.digest,
             file=not os.path.isdir(real),
             seal=seen.seal,
+            identity=identity_of(real),
         )
+
+    def _make_resolvable(self, digest: str) -> None:
+        """Node.js looks for a package's dependencies in folders of this name above its real path.
+
+        A link beside the copy leads there, so that packages work from the copy alone.
+        """
+        with contextlib.suppress(FileExistsError):
+            os.symlink(_TREE, os.path.join(self._folder, digest, PACKAGES))
 
     # -- what is known already ------------------------------------------------------------------
 
@@ -243,6 +255,15 @@ class Store:
             copy = _COPY.fullmatch(name) or name.startswith(UNFINISHED)
             if copy and used < now - days * _DAY:
                 _drop(path)
+
+
+def identity_of(path: str) -> str:
+    """Device and inode of what lies at a path; empty if nothing does."""
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return ""
+    return f"{seen.st_dev}:{seen.st_ino}"
 
 
 def _read(path: str, kind: type[_Note]) -> _Note | None:

@@ -16,17 +16,17 @@ import msgspec
 
 from truegreen.contract import Contract, Gate, GateKind
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.own import own_of
+from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
 from truegreen.work.toolchain import PLAIN, Pin, Python, Toolchain
-from truegreen.work.toolchain.pinning import Store
+from truegreen.work.toolchain.above import found_above, signature_of
+from truegreen.work.toolchain.pinning import PACKAGES, Store
 from truegreen.work.toolchain.programs import chain_of, contents_of, signatures
 from truegreen.work.toolchain.python import Answer, Surroundings, ask, interpreter_for
 from truegreen.work.toolchain.reach import named_in, within_reach
 from truegreen.work.toolchain.rust import homes_of, is_rustup
 
 _ENVIRONMENTS = (".venv", "venv")
-_PACKAGES = "node_modules"
 _INTERPRETERS = frozenset({"python", "pypy"})
 _SHARED = frozenset({"/", "/usr", "/usr/lib", "/usr/bin", "/usr/local", "/bin", "/lib", "/opt"})
 
@@ -60,8 +60,9 @@ def take(
 
     `root` is the top of the work tree, `folder` where in it commands run, `store` a folder of ours.
     """
+    begun = time.time_ns()
     around = Surroundings(root, folder, path, environ, hidden)
-    plan = _Plan(around, base, store)
+    plan = _Plan(around, base, store, begun)
     for gate in contract.gates:
         if gate.kind is GateKind.PYTEST:
             plan.add_tests(gate.python)
@@ -73,8 +74,9 @@ def take(
 class _Plan:
     """What is to be pinned, before anything is: links may lead from one root to another."""
 
-    def __init__(self, around: Surroundings, base: Base, store: str) -> None:
+    def __init__(self, around: Surroundings, base: Base, store: str, begun: int) -> None:
         self._around = around
+        self._begun = begun
         self._base = base
         self._store = store
         self._asked = os.path.join(store, "asked")
@@ -85,6 +87,7 @@ class _Plan:
         self._found: dict[str, str] = {}
         self._homes: dict[str, str] = {}
         self._notes: list[str] = []
+        self._watched: dict[str, None] = {}
 
     @cached_property
     def _tree(self) -> set[str]:
@@ -156,11 +159,30 @@ class _Plan:
         for start in self._starts:
             for name in _ENVIRONMENTS:
                 self._add_environment(os.path.join(start, name))
-            packages = os.path.join(start, _PACKAGES)
+            packages = os.path.join(start, PACKAGES)
             if os.path.isdir(packages) and (self._base.plain or not self._in_tree(packages)):
                 self._add(packages, tool=True)
         for path in own_of(words, around.folder).files:
             self._add_own(os.path.join(around.root, path))
+        if not all(base_of(command[0]) in READERS for command in commands_of(words)):
+            self._watch_python()
+
+    def _watch_python(self) -> None:
+        """The packages of the Python on the PATH, which a script may use without a word of it."""
+        around = self._around
+        for name in ("python3", "python"):
+            for found in chain_of(name, around.path)[:1]:
+                answer = ask(found, around, self._asked)
+                places = (*answer.sites, *answer.stdlib) if isinstance(answer, Answer) else ()
+                for place in map(os.path.realpath, places):
+                    if os.path.isdir(place) and not self._in_tree(place) and within_reach(place):
+                        self._watched[place] = None
+
+    def _settings(self) -> dict[str, str]:
+        """What tools would find above the rooms of gates, and above the workspace."""
+        places = (self._around.root, os.path.join(self._store, "room"))
+        found = [path for place in places for path in found_above(os.path.realpath(place))]
+        return {path: signature_of(path) for path in dict.fromkeys(found)}
 
     def _add_environment(self, place: str) -> None:
         program = os.path.join(place, "bin", "python")
@@ -181,7 +203,7 @@ class _Plan:
         for found in chain:
             if self._below(found):
                 self._add_own(found)
-            elif base_of(found) in _INTERPRETERS and within_reach(os.path.realpath(found)):
+            elif base_of(found) in _INTERPRETERS and _in_reach(found):
                 answer = ask(found, around, self._asked)
                 if isinstance(answer, Answer):
                     self._add_python(answer)
@@ -197,7 +219,7 @@ class _Plan:
             if os.path.isfile(os.path.join(place, "pyvenv.cfg")):
                 self._add_environment(place)
                 return
-            if os.path.basename(place) == _PACKAGES:
+            if os.path.basename(place) == PACKAGES:
                 if self._base.plain or not self._in_tree(place):
                     self._add(place, tool=True)
                 return
@@ -228,7 +250,8 @@ class _Plan:
 
     def taken(self, told: Callable[[str], None]) -> Toolchain:
         """Pin everything that was planned."""
-        if not (self._roots or self._missing or self._programs or self._found):
+        known = (self._roots, self._missing, self._programs, self._found, self._pythons)
+        if not any(known):
             return Toolchain()
         store = Store(self._store, told=told)
         pins: list[Pin] = []
@@ -251,7 +274,11 @@ class _Plan:
             programs=programs,
             found=self._found,
             homes=self._homes,
-            taken=time.time_ns() if self._found else 0,
+            taken=self._begun,
+            watched=tuple(
+                path for path in self._watched if not any(pin.covers(path) for pin in pins)
+            ),
+            settings=self._settings(),
             missing=self._missing,
             notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),
         )
@@ -269,9 +296,14 @@ class _Plan:
         return pinned or self._in_tree(target) or not within_reach(target)
 
 
+def _in_reach(program: str) -> bool:
+    """An interpreter, or the environment around a link to it."""
+    return within_reach(os.path.dirname(program)) or within_reach(os.path.realpath(program))
+
+
 def _package_of(path: str) -> str:
     """The package folder of a program that came with one: .../node_modules/NAME."""
-    head, middle, tail = path.rpartition(f"/{_PACKAGES}/")
+    head, middle, tail = path.rpartition(f"/{PACKAGES}/")
     parts = tail.split("/")[: 2 if tail.startswith("@") else 1]
     return f"{head}{middle}{'/'.join(parts)}" if middle and tail else ""
 

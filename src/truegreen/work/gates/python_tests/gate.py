@@ -375,7 +375,8 @@ class _Sitting:
         counted = {file_of(case.id) for case in self._counted(self._own(main))}
         doubt = doubt_of(bench, counted)
         words = ("pytest", *bench.gate.args)
-        answer = with_evidence(answer, words, Located(words, "", doubt), main.ended, bench.scene)
+        found = Located(words, "", doubt)
+        answer = with_evidence(answer, words, found, main.ended, bench.scene, bench.python)
         short = self._short(answer)
         level = Level.A1 if doubt else Level.A2 if short or not answer.green else Level.A3
         told: dict[str, Any] = {"python": bench.python.program}
