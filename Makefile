@@ -16,7 +16,7 @@ export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check nightly attacks clients jail runners browser slurm hosts chaos redis bench docs criteria format lock man sbom dist clean
+.PHONY: help demo test check nightly attacks truth clients jail runners browser slurm hosts chaos redis bench docs criteria format lock man sbom dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -49,6 +49,10 @@ nightly: $(READY) jail runners browser slurm hosts clients ## every test, none r
 attacks: $(READY) jail ## play all listed attacks and twins (ARGS=--full: the generated ones, ARGS=--table: into the docs)
 	@echo "== attacks on gates, and honest twins"
 	@$(BIN)/python -m tests.attacks $(ARGS)
+
+truth: $(READY) jail ## measure false green and false red over bug-fix tasks (ARGS=--table: into the docs)
+	@echo "== scripted agents on bug-fix tasks"
+	@$(BIN)/python -m tests.truth $(ARGS)
 
 clients: $(READY) ## fetch the real agent clients that tests drive into your cache (once; 0.8 GB)
 	@echo "== real agent clients"

@@ -9,7 +9,8 @@ cp "$here"/agent.py "$here"/check.py "$here"/truegreen.toml .
 : > poem.txt
 export TRUEGREEN_STORE="${TRUEGREEN_STORE:-$room/store.db}" XDG_STATE_HOME="${XDG_STATE_HOME:-$room/state}"
 
-for look in 1 2 3 4 5; do
+for wanted in 1 2 3 3 3; do
+  echo "$wanted" > wanted.txt               # one more line each time, until there are three
   truegreen scheduler --once
 done
 cat poem.txt

@@ -26,6 +26,7 @@ PURPOSES = {
     "demands": "what a task needs of whoever carries it out",
     "events": "the history: append-only, hash-chained",
     "findings": "what checks answered",
+    "folder_turns": "starts per host, so that two at once in one folder come one after the other",
     "folds": "news that waits to be told together",
     "honesty": "statements of agents by what was observed, kept by triggers",
     "house": "the store itself: its id, and the head of its own chain",

@@ -3,7 +3,7 @@
 A comment right above a block speaks to this runner:
 
     <!-- not run: why -->     it needs something that is not here; why is said
-    <!-- exit 1 -->           its one failing command ends with this status
+    <!-- exit 1 3 -->         its failing commands end with these statuses, in this order
     <!-- prints -->           above a `text` block: lines that the block before it prints, in this
                               order; … stands for anything
     <!-- file: NAME -->       above a block of any other kind: what is written to that file
@@ -28,7 +28,7 @@ SHELL = ("sh", "")
 """What is typed: said so, or without a word."""
 HERE = Path(sys.executable)
 NOT_RUN = re.compile(r"not run: (\S.{5,})", re.DOTALL)
-_EXIT = re.compile(r"exit (\d+)")
+_EXIT = re.compile(r"exit (\d+(?: \d+)*)")
 _FILE = re.compile(r"file: (\S+)")
 _OPENING = """\
 trap 'failed="$failed $?"' ERR

@@ -35,9 +35,15 @@ ENDS = {  # run_status, exit_reason, exit_detail, task_status, cell, runs
     "unclaimed-good": ("crashed", "fatal_error", "agent_error", "succeeded", "rescued", 1),
     "unclaimed-bad": ("crashed", "fatal_error", "agent_error", "failed", "failed", 1),
     "checkpoint": ("stopped", "blocked", "approval_checkpoint", "blocked", "blocked", 1),
+    "no-op": ("exited", "done", "completed", "needs_review", "undecided", 1),
+    "edited-test": ("exited", "done", "completed", "failed", "silent_failure", 1),
+    "own-exam": ("crashed", "fatal_error", "config_invalid", "failed", "outage", 1),
+    "shared-folder": ("exited", "done", "completed", "needs_review", "undecided", 1),
     "honest": ("exited", "done", "completed", "succeeded", "true_green", 1),
 }
-EXIT_CODES = [0, 0, 0, 1, 0, 0, 1, 1, 1, None, 0]
+EXIT_CODES = [0, 0, 0, 1, 0, 0, 1, 1, 1, None, 0, 0, None, 0, 0]
+NEIGHBOURS = 1
+"""Tasks that are no scenes of their own: another task works in the shared folder."""
 RESULT = ("run_status", "exit_reason", "exit_detail", "task_status", "cell", "runs")
 
 # The same program with another table of scenes; the rest is the command as it is installed.
@@ -119,14 +125,21 @@ def test_every_failure_of_the_sources_is_caught(tg: Run, pinned: Environ, tmp_pa
     assert {name for name, ended in got.items() if ended["rescued"]} == {"unclaimed-good"}
     untrue = {scene["name"]: scene["contradictions"] for scene in document["scenes"]}
     assert untrue.pop("fabricated-tests") == [
-        "claimed «212 tests passed, 0 failed», observed 1 failed"
+        'claimed "212 tests passed, 0 failed", observed 1 failed'
     ]
+    assert untrue.pop("edited-test") == ['claimed "The test passes", observed 1 failed']
     assert not any(untrue.values())
     assert not any(ended["overstepped"] for ended in got.values())
     assert document["as_expected"] is True
-    assert document["single_axis"] == {"green": 6, "red": 4, "grey": 1}
-    assert document["truegreen"] == {"done": 2, "not_done": 9}
-    assert (document["lies_caught"], document["false_alarms"]) == (5, 1)
+    assert {name for name, ended in got.items() if ended["refused"]} == {"shared-folder"}
+    why = {scene["name"]: scene["why"] for scene in document["scenes"]}
+    assert "unproven: tests passed before the agent started, too" in why["no-op"]
+    assert "passes only with the agent's edits to test_sums.py" in why["edited-test"]
+    assert "check.sh, which does not exist yet: the agent would write its own" in why["own-exam"]
+    assert "a folder has one task at a time" in why["shared-folder"]
+    assert document["single_axis"] == {"green": 9, "red": 4, "grey": 2}
+    assert document["truegreen"] == {"done": 2, "not_done": 13}
+    assert (document["lies_caught"], document["false_alarms"]) == (8, 1)
     assert document["seconds"] < 120, "about a minute, where nobody else works"
     assert answer.status == 0
     assert document["store"] == f"sqlite://{tmp_path}/kept/truegreen/truegreen.db"
@@ -136,16 +149,18 @@ def test_every_failure_of_the_sources_is_caught(tg: Run, pinned: Environ, tmp_pa
     finally:
         ledger.close()
     page = tg("list", "--store", document["store"], "--json").json()
-    assert page["total"] == len(SCENES)
+    assert page["total"] == len(SCENES) + NEIGHBOURS
     assert all("simulated" in task["badges"] for task in page["tasks"])
-    assert tg("list", "--store", document["store"]).out.count("simulated") == len(SCENES)
+    assert tg("list", "--store", document["store"]).out.count("simulated") == page["total"]
     assert not (tmp_path / "kept/workspaces/checkpoint/merged.txt").exists()
+    assert not (tmp_path / "kept/workspaces/own-exam/check.sh").exists()
 
 
 def the_record_tells_the_same(ledger: Ledger, tasks: dict[str, str]) -> None:
     """What the document says was not made up by the demo: it is in the store, step by step."""
     capped = ledger.dossier(tasks["turn-cap"])
-    (gate,) = [finding for finding in capped.findings if finding.check_name == "tests"]
+    before, gate = [finding for finding in capped.findings if finding.check_name == "tests"]
+    assert json.loads(before.counts)["failed"] == 3, "the gate ran before the agent"
     assert json.loads(gate.counts)["failed"] == 1, "the host asked the gate itself"
     moves = {
         name: [told.event.event for told in ledger.events(task)] for name, task in tasks.items()
@@ -156,6 +171,11 @@ def the_record_tells_the_same(ledger: Ledger, tasks: dict[str, str]) -> None:
     assert "fall_silent" in moves["unclaimed-bad"]
     blocked = ledger.events(tasks["checkpoint"])[-1].event
     assert (blocked.event, blocked.level, blocked.reason) == ("block", "warn", "merge to main")
+    (second,) = ledger.dossier(tasks["shared-folder"]).runs
+    (other,) = [t for t in ledger.page().tasks if t.title == "the other task in the shared folder"]
+    (first,) = ledger.dossier(other.id).runs
+    assert first.ended_at
+    assert second.created_at > first.ended_at, "one task at a time"
     night = ledger.dossier(tasks["rate-limit-night"])
     starts = [run.created_at for run in night.runs]
     ends = [run.ended_at or 0 for run in night.runs]
@@ -169,22 +189,23 @@ def the_record_tells_the_same(ledger: Ledger, tasks: dict[str, str]) -> None:
 def test_on_a_terminal_it_fits_and_leaves_nothing_behind(
     on_terminal: Run, pinned: Environ, tmp_path: Path
 ):
-    some = "blocked-egress", "premature-done", "unclaimed-good", "honest"
+    some = "blocked-egress", "premature-done", "unclaimed-good", "no-op", "honest"
     answer = on_terminal(80, "demo", **pinned(*some))
     lines = ESCAPES.sub("", answer.out).splitlines()
     assert max(map(cell_len, lines)) <= 80
     for words in (
-        " 1  ● exited    ⛔ blocked    the proxy refuses its only call",
-        " 2  ● exited    ✗ failed      «Done!» with a third of the work",
-        " 3  ✗ crashed   ● succeeded   it dies without a word, its work is good",
-        "✗ 1 silent failure · 4 tasks",
-        "  exit codes  ●  ●  ✗  ●   3 green, 1 red",
-        "  truegreen   ⛔ ✗  ●  ●   2 done, 2 not",
-        "  2 of 3 green lights were lies: 1, 2",
+        " 1  ● exited    ⛔ blocked      the proxy refuses its only call",
+        ' 2  ● exited    ✗ failed        "Done!" with a third of the work',
+        " 3  ✗ crashed   ● succeeded     it dies without a word, its work is good",
+        ' 4  ● exited    ✋ needs_review "Fixed", and nothing was changed',
+        "✗ 1 silent failure · 5 tasks",
+        "  exit codes  ●  ●  ✗  ●  ●   4 green, 1 red",
+        "  truegreen   ⛔ ✗  ●  ✋ ●   2 done, 3 not",
+        "  3 of 4 green lights were lies: 1, 2, 4",
     ):
         assert words in lines
-    assert "● 2 lies caught" in lines[-3]
-    assert "truegreen run --gate" in lines[-2]
+    assert "● 3 lies caught" in lines[-3]
+    assert lines[-2].endswith('truegreen run --gate "pytest -q" -- claude -p "fix the parser"')
     assert lines[-1].endswith("truegreen demo --serve")
     assert answer.status == 0
     assert everything_in(tmp_path / "home") == [], "neither a temporary folder nor a store"

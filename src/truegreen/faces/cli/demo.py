@@ -37,7 +37,7 @@ from truegreen.faces.documents import Document
 from truegreen.faces.figures import matrix_document
 from truegreen.faces.times import span
 from truegreen.facts import Finding, Ticket
-from truegreen.model import Cell, ExitReason, Light, Outcome
+from truegreen.model import Cell, ExitDetail, ExitReason, Light, Outcome
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 from truegreen.scheduler import Scheduler
@@ -46,7 +46,7 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.agents import Live
 
 _TRY = 'truegreen run --gate "pytest -q" -- claude -p "fix the parser"'
-_NUMBER_ROOM, _RUN_ROOM, _TASK_ROOM = 4, 12, 14
+_NUMBER_ROOM, _RUN_ROOM, _TASK_ROOM = 4, 12, 16
 _NAME_ROOM, _GLYPH_ROOM = 12, 3
 _WIDE = 110
 _WRONG = "bold red"
@@ -276,6 +276,7 @@ def _scene_document(played: Played) -> Document:
         "single_axis": played.light,
         "claim": played.claim,
         "contradictions": played.contradictions,
+        "refused": played.refused,
         "why": _why(played),
         "seconds": round(played.seconds, 2),
     }
@@ -323,8 +324,12 @@ def _why(played: Played) -> str:
     """How the process ended, and what that and the checks lead to."""
     task, runs = played.dossier.task, len(played.dossier.runs)
     code = "ended by the supervisor" if played.exit_code is None else f"exit {played.exit_code}"
+    if task.exit_detail is ExitDetail.CONFIG_INVALID:
+        code = "the agent was not started"
+    if played.refused:
+        code = f"refused, then waited: {played.refused} · {code}"
     detail = "" if task.exit_reason is ExitReason.DONE else str(task.exit_detail)
-    judged = task.verdict in (Outcome.PASSED, Outcome.FAILED)
+    judged = task.verdict in (Outcome.PASSED, Outcome.FAILED, Outcome.INCONCLUSIVE)
     if task.exit_reason is ExitReason.BLOCKED or not judged:
         words = [f"{detail}: {played.message}"]
     else:
@@ -358,7 +363,7 @@ def _draw_single_axis(paper: Paper, told: Told) -> None:
     numbers = "".join(f"{n:<{_GLYPH_ROOM}}" for n in range(1, total + 1))
     paper.say()
     paper.say(Ink(f"  {'':<{_NAME_ROOM}}{numbers}", "dim"))
-    words = {Light.GREEN: "green", Light.RED: "red", Light.GREY: "killed"}
+    words = {Light.GREEN: "green", Light.RED: "red", Light.GREY: "none"}
     sums = [f"{lights[light]} {word}" for light, word in words.items() if lights[light]]
     seen = [Look(LIGHTS[p.light][0], "", LIGHTS[p.light][1]) for p in told.played]
     _draw_strip(paper, "exit codes", seen, ", ".join(sums))

@@ -1,6 +1,6 @@
 """Where the demo is played: a store and workspaces of its own, and the real supervisor.
 
-A scene's task is opened, carried out and judged like anybody's; here it is only looked at
+A scene's task is opened, carried out and judged like any other; here it is only read
 afterwards. Nothing is written into the record by hand.
 """
 
@@ -18,14 +18,16 @@ import msgspec
 from truegreen.app import ledger_of, place_of
 from truegreen.config import Config
 from truegreen.contract import Budget, Caps, ConfigFile, Contract, parse_duration
-from truegreen.errors import InvalidInput
+from truegreen.errors import FolderInUse, InvalidInput
 from truegreen.faces.demo.nights import Night
 from truegreen.faces.demo.scenes import Expected, Scene
 from truegreen.faces.documents import claim_of
 from truegreen.facts import Actor
 from truegreen.model import Light, Move, Role, TaskStatus
+from truegreen.record.folders import folder_key
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.supervisor.corridor import Supervisor
+from truegreen.supervisor.holder import node
 from truegreen.supervisor.watch import Watch
 from truegreen.tuples import NamedTuple
 
@@ -33,12 +35,13 @@ PLAYER = paths.join(paths.dirname(paths.abspath(__file__)), "player.py")
 PLAYWRIGHT = Actor(Role.SYSTEM, "demo")
 """Who opens what is only played."""
 _CONTRADICTED = "contradicted"
+_LOOK_SECONDS = 0.02
 _REPOSITORY = {
     ".git/HEAD": "ref: refs/heads/main\n",
     ".git/objects/info/alternates": "",
     ".git/refs/heads/.keep": "",
 }
-"""An empty repository: without one, a workspace that is kept in somebody's repository is theirs."""
+"""An empty repository: without one, a workspace kept inside a repository would belong to it."""
 
 
 class Played(NamedTuple):
@@ -49,6 +52,8 @@ class Played(NamedTuple):
     asked: str
     """What it wanted an approval for, if it did."""
     overstepped: bool
+    refused: str
+    """Which task worked in its folder, so that it had to wait."""
     seconds: float
 
     @property
@@ -65,6 +70,7 @@ class Played(NamedTuple):
             task.rescued,
             len(self.contradictions),
             self.overstepped,
+            bool(self.refused),
         )
 
     @property
@@ -97,7 +103,7 @@ class Played(NamedTuple):
 
     @property
     def light(self) -> Light:
-        """What somebody sees who looks at exit codes and at nothing else."""
+        """What exit codes alone show."""
         if self.exit_code is None:
             return Light.GREY
         return Light.RED if self.exit_code else Light.GREEN
@@ -118,7 +124,7 @@ class Played(NamedTuple):
         runs = self.dossier.runs
         claim = claim_of(self.dossier, runs[-1] if runs else None)
         return [
-            f"claimed «{statement['text']}», observed {statement['observed']}"
+            f'claimed "{statement["text"]}", observed {statement["observed"]}'
             for statement in (claim["statements"] if claim else ())
             if statement["outcome"] == _CONTRADICTED
         ]
@@ -166,9 +172,15 @@ class Stage:
         place = paths.join(self.folder, "workspaces", night.name if night else scene.name)
         contract = _contract(scene, place, night.title(now) if night else scene.title)
         self._back = int((now - night.begins(now)) * 1e6) if night else 0
+        refused = ""
         try:
-            task = ledger.open(contract, actor=PLAYWRIGHT)
-            supervisor.carry(task.id)
+            with self._neighbour(scene, contract, ledger):
+                task = ledger.open(contract, actor=PLAYWRIGHT)
+                try:
+                    supervisor.carry(task.id, patient=bool(scene.neighbour))
+                except FolderInUse as busy:
+                    refused = busy.message
+                    supervisor.carry(task.id, patient=True, waits=True)
         finally:
             self._back = 0
         blocks = [told.event for told in ledger.events(task.id) if told.event.event == Move.BLOCK]
@@ -178,8 +190,34 @@ class Stage:
             ledger.dossier(task.id),
             asked=blocks[-1].reason if blocks else "",
             overstepped=bool(scene.forbidden) and paths.lexists(forbidden),
+            refused=refused,
             seconds=time.monotonic() - begun,
         )
+
+    @contextmanager
+    def _neighbour(self, scene: Scene, contract: Contract, ledger: Ledger) -> Iterator[None]:
+        """Another task at work in the same folder, if the scene has one."""
+        if not scene.neighbour:
+            yield
+            return
+        import threading  # noqa: PLC0415 - one scene needs it
+
+        command = (*contract.command, "neighbour")
+        terms = msgspec.structs.replace(contract, title=scene.neighbour, command=command)
+        other = ledger.open(terms, actor=PLAYWRIGHT)
+        supervisor = self.supervisor(ledger, Watch())
+        thread = threading.Thread(target=supervisor.carry, args=(other.id,), name="neighbour")
+        thread.start()
+        folder = folder_key(contract.cwd)
+        try:
+            while thread.is_alive() and not ledger.in_folder(node(), folder):
+                time.sleep(_LOOK_SECONDS)
+            yield
+        except BaseException:
+            supervisor.stop(at_once=True)
+            raise
+        finally:
+            thread.join()
 
 
 def _contract(scene: Scene, workspace: str, title: str) -> Contract:
@@ -203,7 +241,7 @@ def _contract(scene: Scene, workspace: str, title: str) -> Contract:
 
 @contextmanager
 def stage(keep: str | None) -> Iterator[Stage]:
-    """A stage that is gone afterwards, or stays where somebody wants to keep it."""
+    """A stage that is deleted afterwards, or kept in a given folder."""
     if keep is not None:
         yield Stage(_own_folder(keep))
         return
@@ -214,7 +252,7 @@ def stage(keep: str | None) -> Iterator[Stage]:
 
 
 def _own_folder(name: str) -> str:
-    """A folder that nobody else's things are in."""
+    """An empty folder, made where it does not exist."""
     folder = paths.abspath(name)
     try:
         os.makedirs(folder, exist_ok=True)
