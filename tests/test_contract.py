@@ -274,7 +274,6 @@ FILLED: dict[str, Any] = {
     "data": "/held",
     "data_digest": "sha256:0",
     "python": ".venv/bin/python",
-    "fresh": True,
 }
 
 
