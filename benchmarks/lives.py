@@ -111,6 +111,8 @@ _BORN: dict[str, Any] = {
     "overridden": 0,
     "falsified": 0,
     "checked": 0,
+    "proof": None,
+    "noop": 0,
     "sealed_at": None,
     "attempt": 1,
     "attempts": 0,
@@ -141,6 +143,7 @@ _GREEN = {
     "verdict": "passed",
     "checked": 1,
     "acceptance": "{}",
+    "proof": "shown",
     "settled_at": _NOW,
 }
 
@@ -185,6 +188,7 @@ class RawLife:
             created_by="operator:bench",
             contract=CONTRACT.text(),
             contract_digest=DIGEST,
+            proof_mode="required",
             now=_NOW,
         )
         sql(
@@ -196,6 +200,8 @@ class RawLife:
             client=CONTRACT.adapter,
             agent="",
             host=None,
+            folder_host=None,
+            folder=None,
         )
 
     def _start(self, sql: Execute, key: int, run: str) -> None:
@@ -214,6 +220,8 @@ class RawLife:
             facts="{}",
             cost_granted=10_000,
             tokens_granted=1,
+            folder_host="",
+            folder="",
             now=_NOW,
         )
         sql(
@@ -224,6 +232,8 @@ class RawLife:
             boot="",
             expires_at=_NOW,
             lasts=60_000_000,
+            folder_host="",
+            folder="",
         )
 
     def _end(self, sql: Execute, key: int, run: str) -> None:
@@ -250,6 +260,7 @@ class RawLife:
             exit_code=0,
             signal=None,
             ended_by="agent",
+            admission="",
             verdict="pending",
             reason="",
             cell="awaiting_verdict",
@@ -271,8 +282,8 @@ class RawLife:
             check_name="tests",
             kind="run",
             outcome="passed",
-            before=None,
-            level="A1",
+            before="failed",
+            level="A2",
             score=None,
             counts="{}",
             reason="212 passed",
@@ -299,6 +310,8 @@ class RawLife:
             key=key,
             verdict="passed",
             level="A2",
+            required_level="A2",
+            proof='{"status":"shown","by":["gate:tests"],"reason":""}',
             reason="gate tests: 212 passed",
             cell="true_green",
             standing="checked",

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.source import nodes, texts, trees
+from tests.source import texts, trees
 
 pytestmark = pytest.mark.timeout(300)  # one test reads all of the source, and a machine may be busy
 ROOT = Path(__file__).parents[1]
-FILE_LINES = 500
-FUNCTION_LINES = 60
 
 
 def test_the_lock_names_no_address_and_hashes_every_package():
@@ -90,21 +88,6 @@ def test_ci_runs_make_check_and_nothing_else():
 
 def test_there_is_source_to_guard():
     assert texts()
-
-
-def test_source_file_is_short_enough_to_have_one_subject():
-    lines = {name: len(text.splitlines()) for name, text in texts().items()}
-    assert {name: many for name, many in lines.items() if many >= FILE_LINES} == {}
-
-
-def test_functions_are_short():
-    long = {
-        f"{name}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
-        for name, found in nodes().items()
-        for node in found
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
-    }
-    assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES} == {}
 
 
 def test_every_module_opens_with_words_of_its_own():

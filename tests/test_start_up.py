@@ -146,7 +146,7 @@ def test_the_number_of_modules_is_bounded():
     }
     assert counts["--version",] == 3
     assert counts["--help",] == 6
-    assert counts["list", "--json"] <= 160
+    assert counts["list", "--json"] <= 161
 
 
 RUN = ("run", "--json", "--isolation", "none", "--", "true")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from tests.record.lives import BASE, opened
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from truegreen.facts import Ticket
 
 HOST, FOLDER = "here", "/work/repo/"
+_HOSTS = (f"here-{number}" for number in itertools.count())
+"""A host of its own for each attack: they share a store."""
 OVERLAPPING = (FOLDER, "/work/repo/sub/", "/work/", "/")
 
 
@@ -24,15 +27,18 @@ def works_in(ledger: Ledger, folder: str, host: str = HOST, lease_seconds: float
     return ledger.start(opened(ledger).id, start)
 
 
-def moved(ledger: Ledger, ticket: Ticket, folder: str) -> str:
+def moved(ledger: Ledger, ticket: Ticket, folder: str, host: str) -> str:
     """The statement that puts the lease of a run into a folder."""
     key = run_of(ledger, ticket).key
-    return f"UPDATE leases SET folder_host = '{HOST}', folder = '{folder}' WHERE run_key = {key}"
+    return f"UPDATE leases SET folder_host = '{host}', folder = '{folder}' WHERE run_key = {key}"
 
 
 @attack("leases_folder_free", "another run works in this folder: truegreen list --status running")
 def _(ledger: Ledger, raw: Raw) -> Variants:
-    first, other = (run_of(ledger, works_in(ledger, each)).key for each in (FOLDER, "/elsewhere/"))
+    host = next(_HOSTS)
+    first, other = (
+        run_of(ledger, works_in(ledger, each, host)).key for each in (FOLDER, "/elsewhere/")
+    )
     names = raw.columns("leases")
 
     def second(folder: str) -> list[str]:
@@ -50,26 +56,27 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
 
 @attack("leases_folder_kept", "its lease ran out, and another run works in its folder")
 def _(ledger: Ledger, _: Raw) -> Variants:
-    late = run_of(ledger, works_in(ledger, FOLDER, lease_seconds=-1.0)).key
-    now = run_of(ledger, works_in(ledger, FOLDER)).key
-    free = works_in(ledger, "/elsewhere/")
+    host = next(_HOSTS)
+    late = run_of(ledger, works_in(ledger, FOLDER, host, lease_seconds=-1.0)).key
+    now = run_of(ledger, works_in(ledger, FOLDER, host)).key
+    free = works_in(ledger, "/elsewhere/", host)
     until = f"(SELECT expires_at FROM leases WHERE run_key = {now})"
     renewed = f"UPDATE leases SET expires_at = {until}, lasts = 60000000 WHERE run_key = {late}"
-    return [[renewed], [moved(ledger, free, FOLDER)]]
+    return [[renewed], [moved(ledger, free, FOLDER, host)]]
 
 
 def start_takes_its_turn(ledger: Ledger, raw: Raw) -> bool:
     """Whether starts in folders of one host come one after another."""
-    works_in(ledger, "/a/")
-    works_in(ledger, "/b/")
-    return raw.do("SELECT host, turns FROM folder_turns") == [[HOST, 2]]
+    works_in(ledger, "/a/", "here")
+    works_in(ledger, "/b/", "here")
+    return raw.do("SELECT host, turns FROM folder_turns") == [["here", 2]]
 
 
 def late_renewal_takes_its_turn(ledger: Ledger, raw: Raw) -> bool:
     """Whether a lease that is renewed after it ran out waits for starts of its host."""
-    late = works_in(ledger, FOLDER, lease_seconds=-1.0)
+    late = works_in(ledger, FOLDER, "here", lease_seconds=-1.0)
     ledger.heartbeat(late)
-    return raw.do("SELECT host, turns FROM folder_turns") == [[HOST, 2]]
+    return raw.do("SELECT host, turns FROM folder_turns") == [["here", 2]]
 
 
 EFFECTS: dict[str, Callable[[Ledger, Raw], bool]] = {

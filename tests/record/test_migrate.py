@@ -440,6 +440,7 @@ def rebuilt(table: str) -> list[str]:
         if f"CREATE TABLE {table} (" in each
     )
     return [
+        "PRAGMA legacy_alter_table = ON",  # triggers of other tables look at this one
         statement.replace(f"CREATE TABLE {table} (", f"CREATE TABLE new_{table} ("),
         f"INSERT INTO new_{table} SELECT * FROM {table}",
         f"DROP TABLE {table}",

@@ -126,7 +126,7 @@ def test_an_agent_that_says_failed_is_believed(ledger: Ledger, early: bool) -> N
         ledger.declare(ticket, claim, actor=agent_of(ticket))
     task = ledger.end_run(ticket, ended(), claim=None if early else claim)
     assert (task.exit_reason, task.exit_detail) == (ExitReason.DONE, ExitDetail.DECLARED_FAILURE)
-    assert (task.status, task.cell) == (TaskStatus.QUEUED, Cell.SILENT_FAILURE)
+    assert (task.status, task.cell) == (TaskStatus.QUEUED, Cell.REPORTED_FAILURE)
 
 
 @pytest.mark.criterion("M11")

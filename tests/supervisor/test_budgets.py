@@ -65,7 +65,11 @@ def test_an_agent_that_breaks_each_time_is_stopped_and_goes_on_by_itself_once_it
 @pytest.mark.criterion("I11", "I14")
 def test_what_a_run_may_spend_is_cut_to_what_is_left_and_set_aside(stage: Stage) -> None:
     stage.ledger.keep_terms("f", Breakers(), [Limit(per=Per.DAY, cost_usd=3.0)])
-    tasks = [stage.add(f"sleep 3; echo acted >> {ACTS}").id for _ in range(2)]
+    folders = [stage.folder / name for name in "ab"]  # a folder has one task at a time
+    for folder in folders:
+        folder.mkdir()
+    work = f"sleep 3; echo acted >> {ACTS}"
+    tasks = [stage.add(work, cwd=str(folder)).id for folder in folders]
     scheduler = stage.scheduler(Heard())
     assert scheduler.dispatch() == tasks  # both are free, and either may begin first
     deadline = time.monotonic() + 20

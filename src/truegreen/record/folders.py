@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from truegreen.record.fleet_rules import ONE_BY_ONE
 from truegreen.record.rules import Guard, Rule
 
 LONGEST = 20_000
@@ -41,18 +42,25 @@ def held(lease: str, now: str, boot: str) -> str:
 
 
 # SQLite reads tables in the order of a CROSS JOIN: one task's demand first, then the few others.
+# The demand of each other task is looked up by itself: PostgreSQL must not read those of all tasks.
+def _overlaps(task: str) -> str:
+    return (
+        f"EXISTS (SELECT 1 FROM demands own WHERE own.task_key = {task}"
+        f" AND {overlapping('own', 'demands')} {ONE_BY_ONE})"
+    )
+
+
 BETWEEN_ATTEMPTS = (
-    "FROM demands CROSS JOIN tasks begun CROSS JOIN demands own"
+    "FROM demands CROSS JOIN tasks begun"
     " WHERE begun.status = 'queued' AND begun.attempt > 0 AND begun.sealed_at IS NULL"
-    " AND demands.folder IS NOT NULL AND own.task_key = begun.key"
-    f" AND demands.task_key <> begun.key AND {overlapping('own', 'demands')}"
+    " AND demands.folder IS NOT NULL AND demands.task_key <> begun.key"
+    f" AND {_overlaps('begun.key')}"
 )
 """Tasks that have begun in the folder of another one (`demands`) and are queued to go on there."""
 ABOUT_TO = (
-    "FROM demands CROSS JOIN reservations CROSS JOIN demands own"
-    " WHERE reservations.expires_at > :now AND own.task_key = reservations.task_key"
-    " AND demands.folder IS NOT NULL AND demands.task_key <> own.task_key"
-    f" AND {overlapping('own', 'demands')}"
+    "FROM demands CROSS JOIN reservations"
+    " WHERE reservations.expires_at > :now AND demands.folder IS NOT NULL"
+    f" AND demands.task_key <> reservations.task_key AND {_overlaps('reservations.task_key')}"
 )
 """Tasks that a supervisor is about to carry out in the folder of another one (`demands`)."""
 

@@ -102,8 +102,8 @@ def test_what_a_limit_or_breaker_holds_leads_to_why_and_not_to_the_same_again(
     for task, listed in ((waiting, "breakers"), (spent, "limits")):
         answer = tg("attempt", task, "--anyway")
         assert answer.status == 75
-        assert f"truegreen why {task}\n" in answer.out
-        assert f"truegreen {listed}\n" in answer.out
-        assert "truegreen attempt" not in answer.out
+        assert f"truegreen why {task}\n" in answer.err
+        assert f"truegreen {listed}\n" in answer.err
+        assert "truegreen attempt" not in answer.err
         steps = tg("attempt", task, "--anyway", "--json").json()["next"]
         assert [step.split()[1] for step in steps] == ["show", "why", listed, "cancel"]

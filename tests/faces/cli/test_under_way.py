@@ -121,11 +121,11 @@ def test_a_supervisor_that_is_killed_does_not_hang_who_waits(environ: Environ, t
             assert waiting.stderr
             assert "running" in waiting.stderr.readline()
             process.send_signal(signal.SIGKILL)
-            out, _ = waiting.communicate(timeout=50)
+            out, err = waiting.communicate(timeout=50)
         assert of_run(run) == []
     assert waiting.returncode == 5
     assert out.splitlines()[0].startswith("run   ✗ lost        fatal_error · supervisor_crashed")
-    assert f"truegreen attempt {task}" in out
+    assert f"next: truegreen retry {task}" in err
 
 
 def test_follow_shows_a_run_in_the_background_from_its_first_word_to_its_last(

@@ -428,8 +428,8 @@ SELECT begun.id {between_attempts} AND demands.task_key = :task_key
 
 -- name: folder_awaited
 -- A task that a supervisor is about to carry out in the folder of a queued one.
-SELECT (SELECT tasks.id FROM tasks WHERE tasks.key = own.task_key) {about_to}
-  AND demands.task_key = :task_key ORDER BY own.task_key LIMIT 1;
+SELECT (SELECT tasks.id FROM tasks WHERE tasks.key = reservations.task_key) {about_to}
+  AND demands.task_key = :task_key ORDER BY reservations.task_key LIMIT 1;
 
 -- name: folder_used_since
 -- The task whose run began in a folder, or above or below it, after a run.

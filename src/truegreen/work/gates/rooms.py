@@ -22,7 +22,6 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
 from truegreen.work.gates.own import Own, deciding, means, own_of, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
-from truegreen.work.gates.settings_sections import same_test_settings
 from truegreen.work.gates.test_files import (
     changed_inline_tests,
     is_snapshot,
@@ -255,6 +254,10 @@ def _make_folder(root: str, folder: str) -> None:
 
 def _same_settings(site: Site, path: str) -> bool:
     """Whether a settings file has other contents than before, but steers checks the same way."""
+    from truegreen.work.gates.settings_sections import (  # noqa: PLC0415 - start-up is measured
+        same_test_settings,
+    )
+
     before, after = _blob(site, site.base, path), _blob(site, site.left, path)
     return before is not None and after is not None and same_test_settings(path, before, after)
 
