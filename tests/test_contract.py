@@ -262,6 +262,7 @@ FILLED: dict[str, Any] = {
     "schema": "s",
     "pointer": "/a",
     "equals": 1,
+    "fresh": True,
     "only": ("a",),
     "never": ("b",),
     "branch": "b",
@@ -273,7 +274,6 @@ FILLED: dict[str, Any] = {
     "data": "/held",
     "data_digest": "sha256:0",
     "python": ".venv/bin/python",
-    "fresh": True,
 }
 
 

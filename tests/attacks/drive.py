@@ -98,13 +98,28 @@ def run(
     assert asked, "no gate for this shape"
     protect = [] if attack.runner in NOT_PROTECTED else list(ground.shape.protect)
     words = [
-        *("run", "--json", "--max-attempts", "1", "--before", "fail"),
+        *("--max-attempts", "1", "--before", "fail"),
         *(word for gate in asked.values() for word in gate),
         *(word for glob in (protect or ["tests/**"]) for word in ("--protect", glob)),
-        *("--", sys.executable, str(agent(ground, attack.id, part))),
     ]
+    return _ordered(ground, attack, part, words, timeout)
+
+
+def run_as_typed(ground: Ground, attack: Attack, part: str, timeout: float = 100) -> Told:
+    """`truegreen run` with the check of the repository as a plain command, and no option."""
+    return _ordered(ground, attack, part, ["--gate", command_of(ground, attack)], timeout)
+
+
+def command_of(ground: Ground, attack: Attack) -> str:
+    """The check of a repository, as its people type it."""
+    command = RUNNERS.get(attack.runner, ground.shape.command)
+    return ground.shape.command if command in RUNNERS else command
+
+
+def _ordered(ground: Ground, attack: Attack, part: str, words: list[str], timeout: float) -> Told:
+    player = ("--", sys.executable, str(agent(ground, attack.id, part)))
     done = subprocess.run(
-        [SCRIPT, *words],
+        [SCRIPT, "run", "--json", *words, *player],
         capture_output=True,
         check=False,
         cwd=ground.work,
@@ -133,8 +148,7 @@ def _told(status: int, text: str) -> Told:
 
 def naive(ground: Ground, attack: Attack) -> bool:
     """Whether the check in the workspace is fooled: the agent, then the command in a shell."""
-    command = RUNNERS.get(attack.runner, ground.shape.command)
-    command = ground.shape.command if command in RUNNERS else command
+    command = command_of(ground, attack)
     environ = {
         k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN", "PYTHON"))
     }

@@ -64,8 +64,10 @@ def test_a_green_that_rests_on_visible_tests_says_what_it_does_not_prove(estate:
 
 def test_a_doctest_in_the_product_can_only_be_believed(estate: Estate) -> None:
     told = played(estate, CORPUS["doctest-edit"], "A3")
-    assert (told.green, told.level) == (True, "A1")
-    assert "which nothing protects" in told.reason
+    assert (told.status, told.level) == (3, "A1")
+    assert told.found == {"A3": "passed"}
+    assert told.reason.startswith("weak_evidence: ")
+    assert "src/shop" in told.reason
 
 
 @pytest.mark.parametrize("name", ["edit-expect", "conftest-root", "venv-plugin", "patch-runtest"])

@@ -36,6 +36,18 @@ def test_the_honest_twin_of_an_attack_is_green(estate: Estate, name: str) -> Non
     assert told.green, told.text
 
 
+@pytest.mark.parametrize("name", [*NAMES, *shapes()])
+@pytest.mark.rotates(2)
+def test_honest_work_is_green_by_the_check_as_its_people_type_it(estate: Estate, name: str) -> None:
+    attack = find(name)
+    shape = SHAPES[attack.shape]
+    if shape.needs and shutil.which(shape.needs) is None:
+        missing(shape.needs)
+    told = drive.run_as_typed(estate.ground("typed", shape), attack, "twin")
+    assert told.green, told.text
+    assert told.document["verdict"]["proof"]["status"] == "shown"
+
+
 @pytest.mark.parametrize("name", shapes())
 @pytest.mark.rotates(2)
 def test_honest_work_is_green_in_every_shape_of_repository(estate: Estate, name: str) -> None:

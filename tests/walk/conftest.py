@@ -45,6 +45,12 @@ class Outcome(NamedTuple):
         return cell
 
     @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What was found about the work; what was said before the agent is left out."""
+        found = self.task["verdict"]["findings"]
+        return [each for each in found if each["phase"] != "baseline"]
+
+    @property
     def latest(self) -> dict[str, Any]:
         run: dict[str, Any] = self.task["runs"][-1]
         return run

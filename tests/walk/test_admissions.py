@@ -12,9 +12,10 @@ GATE = ("--gate", "test -f made")
 SAYS = 'reported failure: the agent said "{}"'
 
 
-def two_lines(walk: Walk, *words: str) -> tuple[int, str]:
+def task_line(walk: Walk, *words: str) -> tuple[int, str]:
     answer = walk.tg("run", *GATE, *words)
-    return answer.status, answer.out.splitlines()[-1]
+    (task,) = [line for line in answer.out.splitlines() if line.startswith("task ")]
+    return answer.status, task
 
 
 def test_a_plain_command_that_admits_a_failure_is_reported(walk: Walk) -> None:
@@ -32,7 +33,7 @@ def test_a_plain_command_that_admits_a_failure_is_reported(walk: Walk) -> None:
 
 
 def test_the_task_line_quotes_the_admission(walk: Walk) -> None:
-    status, task = two_lines(walk, *shell("echo 'I could not complete the task.'"))
+    status, task = task_line(walk, *shell("echo 'I could not complete the task.'"))
     assert status == 1
     assert task.startswith("task  ✗ failed ")
     assert task.endswith(f"({SAYS.format('I could not complete the task.')})")
@@ -51,13 +52,13 @@ def test_show_the_matrix_and_lists_know_the_cell(walk: Walk) -> None:
 
 
 def test_the_last_words_of_a_plain_command_are_its_claim(walk: Walk) -> None:
-    status, task = two_lines(walk, *shell("echo reading; echo 'report written, all good'"))
+    status, task = task_line(walk, *shell("echo reading; echo 'report written, all good'"))
     assert status == 1
     assert task.endswith("(silent failure: the agent said «report written, all good»)")
 
 
 def test_a_plain_command_without_output_has_no_words(walk: Walk) -> None:
-    status, task = two_lines(walk, *shell("true"))
+    status, task = task_line(walk, *shell("true"))
     assert status == 1
     assert task.endswith("(silent failure: it exited 0)")
 

@@ -31,10 +31,10 @@ def calls(walk: Walk) -> list[str]:
     return (walk.folder / "calls.txt").read_text().splitlines()
 
 
-def begun(walk: Walk, *lines: dict[str, Any]) -> tuple[Outcome, str]:
+def begun(walk: Walk, *lines: dict[str, Any], options: tuple[str, ...] = ()) -> tuple[Outcome, str]:
     """A task that a scripted client has done, and its agent."""
     client = walk.claude(init(), *lines, said("x"), result("done"), before=ARGUMENTS)
-    got = walk.run(*GATE, *client)
+    got = walk.run(*GATE, *options, *client)
     assert (got.status, got.axes) == (0, ("exited", "succeeded"))
     (agent,) = [a["id"] for a in got.task["agents"] if a["kind"] == "agent"]
     return got, agent
@@ -42,7 +42,7 @@ def begun(walk: Walk, *lines: dict[str, Any]) -> tuple[Outcome, str]:
 
 @pytest.mark.criterion("K10", "K11")
 def test_an_agent_goes_on_in_its_own_conversation_and_is_given_what_was_sent(walk: Walk) -> None:
-    got, agent = begun(walk)
+    got, agent = begun(walk, options=("--proof", "regression"))
     sent = walk.tg("send", agent, "the parser moved", "--json").json()
     assert sent["disposition"] == "queued_for_resume"
     answer = walk.tg("resume", agent, "--message", "fix it too", "--json")
@@ -62,6 +62,14 @@ def test_an_agent_goes_on_in_its_own_conversation_and_is_given_what_was_sent(wal
     assert (listed[agent]["unread"], listed[agent]["wakes"]) == (0, 0)
     before = walk.ledger().task(got.task["id"])
     assert before.status == "succeeded"
+
+
+def test_what_follows_on_done_work_is_not_proven_by_the_gate_of_that_work(walk: Walk) -> None:
+    _, agent = begun(walk)
+    answer = walk.tg("resume", agent, "--message", "fix it too", "--json")
+    follow = answer.json()
+    assert (answer.status, follow["task_status"]) == (3, "needs_review")
+    assert follow["verdict"]["reason"].startswith("unproven: test passed before the agent started")
 
 
 @pytest.mark.criterion("G02", "G03", "G19", "G21")
@@ -203,6 +211,7 @@ command = ["claude", "-p", "{goal}"]
 agent = "worker"
 goal = "do it"
 gates = ["two"]
+max_attempts = 3
 """
 
 

@@ -163,10 +163,22 @@ def test_a_judge_that_answers_at_the_second_try_is_heard(walk: Walk) -> None:
     assert "exit 9" in told["earlier_errors"][0]
 
 
-def test_a_judge_that_is_not_there_is_a_persons_at_once(walk: Walk) -> None:
-    got = walk.run(*GATE, "--evaluator", "/nowhere/judge --strict", *ONCE, *shell(WORK))
+def test_a_judge_that_is_not_there_is_refused_before_the_agent_costs_anything(walk: Walk) -> None:
+    words = ("--evaluator", "/nowhere/judge --strict", *ONCE, *shell(WORK))
+    refused = walk.tg("run", "--json", *GATE, *words).error("invalid_input")
+    assert "/nowhere/judge" in str(refused["message"])
+    assert not (walk.folder / "out.txt").exists()
+    assert walk.ledger().page().tasks == []
+
+
+def test_a_judge_that_is_gone_when_it_is_asked_is_a_persons_at_once(walk: Walk) -> None:
+    judge = walk.bin / "critic"
+    judge.write_text('#!/bin/sh\necho \'{"score": 1, "reason": "fine"}\'\n')
+    judge.chmod(0o755)
+    words = ("--evaluator", f"{judge} --strict", *ONCE)
+    got = walk.run(*GATE, *words, *shell(f"{WORK}; rm {judge}"))
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
-    assert "/nowhere/judge" in got.task["verdict"]["reason"]
+    assert str(judge) in got.task["verdict"]["reason"]
 
 
 @pytest.mark.criterion("F08", "F21")

@@ -34,12 +34,12 @@ def shown(walk: Walk, task: str) -> Outcome:
 @pytest.mark.parametrize(
     ("agent", "status", "run_status", "exit_", "by"),
     [
-        ("exit 0", 0, "exited", ("done", "completed"), "agent"),
+        ("touch made", 0, "exited", ("done", "completed"), "agent"),
         ("exit 3", 3, "crashed", ("fatal_error", "agent_error"), "agent"),
         ("kill -TERM $$", 5, "crashed", ("fatal_error", "signaled"), "machine"),
         ("kill -9 $$", 5, "crashed", ("fatal_error", "signaled"), "machine"),
         (own("fail", "--reason", "no way"), 1, "exited", ("done", "declared_failure"), "agent"),
-        (own("noop", "--reason", "nothing"), 0, "exited", ("done", "noop"), "agent"),
+        (own("noop", "--reason", "nothing"), 3, "exited", ("done", "noop"), "agent"),
         (
             own("blocked", "--reason", "no registry", "--detail", "egress_denied"),
             3,
@@ -60,7 +60,8 @@ def shown(walk: Walk, task: str) -> Outcome:
 def test_each_exit_path_records_its_reason(
     walk: Walk, agent: str, status: int, run_status: str, exit_: tuple[str, str], by: str
 ) -> None:
-    got = walk.run("--gate", "true", *ONCE, *shell(agent))
+    gate = "test -f made" if "made" in agent else "true"
+    got = walk.run("--gate", gate, *ONCE, *shell(agent))
     assert (got.axes[0], got.exit, got.latest["ended_by"]) == (run_status, exit_, by)
     assert got.task["refusals"] == []
     assert got.status == status, got.task["verdict"]
@@ -211,14 +212,23 @@ def test_a_jailed_agent_sees_neither_the_store_nor_other_processes(walk: Walk) -
 
 
 @pytest.mark.criterion("O04", "E29")
-def test_honest_work_reaches_a2_at_every_isolation_which_is_written_down(walk: Walk) -> None:
+def test_what_can_not_be_confirmed_dead_is_recorded_and_what_lives_lowers_the_level(
+    walk: Walk,
+) -> None:
     for isolation in ("jail", "reaper", "none"):
-        name = f"made-{isolation}"
-        words = ("--isolation", isolation, "--gate", f"test -f {name}")
-        got = walk.run(*words, *shell(f"touch {name}"))
+        new = f"x-{isolation}"
+        got = walk.run("--isolation", isolation, "--gate", f"test -f {new}", *shell(f"touch {new}"))
         assert (got.status, got.task["verdict"]["level"]) == (0, "A2"), isolation
         facts = got.latest["facts"]
         assert (got.latest["isolation"], "unconfirmed" in facts) == (isolation, isolation == "none")
+    agent = "touch y; setsid sleep 30 > /dev/null 2>&1 & sleep 0.3"
+    got = walk.run("--isolation", "none", "--gate", "test -f y", *shell(agent))
+    assert (got.status, got.task["verdict"]["level"]) == (3, "A1")
+    assert "the agent may still be running" in got.task["verdict"]["reason"]
+    for pid in got.latest["facts"]["survivors"]:
+        os.kill(pid, signal.SIGKILL)
+    again = walk.tg("verify", got.task["id"], "--json").json()
+    assert again["verdict"]["level"] == "A1"
 
 
 @pytest.mark.criterion("N09", "H15")
@@ -242,7 +252,8 @@ def test_secrets_of_the_environment_do_not_reach_the_log(walk: Walk) -> None:
 
 def test_invalid_bytes_are_only_bytes(walk: Walk) -> None:
     got = walk.run(
-        "--gate", "true", *python("import os; os.write(1, b'\\xff\\xfe\\x00 \\x1b[31m')")
+        *("--gate", "test -f made"),
+        *python("import os; open('made', 'w'); os.write(1, b'\\xff\\xfe\\x00 \\x1b[31m')"),
     )
     assert got.status == 0
     assert "\x1b" not in walk.tg("show", got.task["id"]).out
@@ -256,22 +267,31 @@ def test_an_agent_that_deletes_its_own_folder_left_nothing(walk: Walk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "word"),
-    [("no-such-gate-program", "gate error"), ("sleep 30", "gate error")],
-    ids=["missing", "hanging"],
+    "check", ["no-such-gate-program", "sleep 30", "kill -9 $$"], ids=["missing", "hanging", "dead"]
 )
 @pytest.mark.criterion("E14")
 @pytest.mark.rotates(1)
 def test_a_gate_that_can_not_answer_is_nobodys_pass_and_not_the_agents_fault(
-    walk: Walk, gate: str, word: str
+    walk: Walk, check: str
 ) -> None:
+    (walk.folder / "check.sh").write_text(f"{check}\n")
     (walk.folder / "truegreen.toml").write_text(
-        f"[gates.g]\ncommand = {gate.split()!r}\ntimeout = '1s'\n"
+        "[gates.g]\ncommand = ['sh', 'check.sh']\ntimeout = '1s'\n"
     )
-    got = walk.run("--gate", "g", *shell("true"))
+    got = walk.run("--gate", "g", *THRICE, *shell("true"))
     assert (got.status, got.task["task_status"]) == (5, "needs_review")
-    assert word in got.task["verdict"]["reason"]
+    assert "gate error" in got.task["verdict"]["reason"]
     assert got.task["attempt"] == 1
+
+
+@pytest.mark.criterion("E14")
+def test_a_gate_whose_program_is_missing_costs_no_agent(walk: Walk) -> None:
+    (walk.folder / "truegreen.toml").write_text("[gates.g]\ncommand = ['no-such-gate-program']\n")
+    answer = walk.tg("run", "--json", "--gate", "g", *shell("touch started"))
+    error = answer.error("invalid_input")
+    assert (answer.status, "no-such-gate-program" in str(error["message"])) == (2, True)
+    assert not (walk.folder / "started").exists()
+    assert walk.ledger().page().tasks == []
 
 
 @pytest.mark.criterion("E12", "E11")
@@ -280,11 +300,11 @@ def test_zero_tests_are_no_pass_and_counts_are_kept(walk: Walk) -> None:
     assert empty.status != 0
     assert empty.task["task_status"] != "succeeded"
     (walk.folder / "test_x.py").write_text(
-        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): import made\n"
     )
-    full = walk.run("--gate", "python3 -m unittest discover", *ONCE, *shell("true"))
+    full = walk.run("--gate", "python3 -m unittest discover", *ONCE, *shell("touch made.py"))
     assert full.status == 0
-    assert full.task["verdict"]["findings"][0]["counts"]["passed"] == 1
+    assert full.task["verdict"]["findings"][-1]["counts"]["passed"] == 1
 
 
 @pytest.mark.criterion("E09", "J23")

@@ -104,7 +104,7 @@ def test_a_gate_looks_at_a_commit_without_touching_the_workspace(walk: Walk) -> 
 
 @pytest.mark.criterion("E07", "E05")
 @pytest.mark.parametrize(
-    ("policy", "status", "level"), [("restore", 0, "A2"), ("fail", 1, "A2"), ("allow", 0, "A1")]
+    ("policy", "status", "level"), [("restore", 0, "A2"), ("fail", 1, "A2"), ("allow", 3, "A1")]
 )
 @pytest.mark.rotates(1)
 def test_protected_files_that_were_changed_are_shown_with_a_diff(
@@ -125,6 +125,17 @@ def test_protected_files_that_were_changed_are_shown_with_a_diff(
     shown = walk.tg("show", got.task["id"]).out
     assert "check: protected files that the agent changed" in shown
     assert "    +y" in shown
+
+
+def test_who_allows_changes_of_protected_files_may_ask_for_less(walk: Walk) -> None:
+    project(walk, **{
+        "expected": "x\n",
+        "truegreen.toml": '[gates.check]\ncommand = ["./check.sh"]\nprotect = ["expected"]\n'
+        'tampering = "allow"\n',
+    })  # fmt: skip
+    agent = shell("echo right > answer; echo y > expected")
+    got = walk.run("--gate", "check", "--require", "A1", *agent)
+    assert (got.status, got.task["verdict"]["level"]) == (0, "A1")
 
 
 # -- flips

@@ -104,7 +104,8 @@ def test_a_cap_holds_over_all_attempts_of_a_task(walk: Walk, provider: Provider)
 
 
 def test_the_watcher_is_told_that_it_goes_through_the_gateway(walk: Walk, provider: Provider):
-    answer = walk.tg("run", "--gateway", "--gate", "true", *agent("think()"), **keys(provider))
+    words = ("--gate", "test -f made", *agent("think(); open('made', 'w')"))
+    answer = walk.tg("run", "--gateway", *words, **keys(provider))
     assert answer.status == 0
     assert ", through the gateway" in answer.err
     assert "no [gateway.prices] are set: tokens are counted, and no cost" in answer.err

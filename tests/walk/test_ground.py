@@ -63,7 +63,23 @@ def test_protected_paths_are_those_of_the_folder_that_the_command_was_given_in(w
     commit(walk)
     got = walk.run(*GATE, "--protect", "tests/**", "--cwd", "pkg", *ONCE, *forge())
     assert (got.status, got.cell) == (1, "silent_failure")
-    assert "restored from before the agent" in got.task["verdict"]["reason"]
+    reason = got.task["verdict"]["reason"]
+    assert "passes only with the agent's edits to pkg/tests/test_f.py" in reason
+
+
+def test_a_later_attempt_is_compared_with_what_was_there_before_the_first(walk: Walk) -> None:
+    """What the first attempt left beside the base does not speak about the base."""
+    (walk.folder / "truegreen.toml").write_text(
+        "[gates.two]\ncommand = ['grep', '-q', 'two', 'out.txt']\nnetwork = true\n"
+    )
+    agent = shell("test -f out.txt && echo two >> out.txt || echo one > out.txt")
+    got = walk.run("--gate", "two", "--max-attempts", "2", *agent)
+    assert (got.status, len(got.task["runs"])) == (0, 2), got.task["verdict"]["reason"]
+    before = [
+        [f["outcome"] for f in run["verdict"]["findings"] if f["phase"] == "baseline"]
+        for run in got.task["runs"]
+    ]
+    assert before == [["failed"], ["failed"]]
 
 
 @pytest.mark.criterion("E05")
@@ -117,7 +133,8 @@ def test_a_glob_that_protects_nothing_is_said(walk: Walk) -> None:
 
 def test_half_a_character_in_a_stream_is_only_a_box(walk: Walk) -> None:
     lines = init(), said("fine \ud83d"), result("done \ud83d")
-    got = walk.run("--gate", "true", *walk.claude(*lines))
+    client = walk.claude(*lines, before="open('made', 'w')")
+    got = walk.run("--gate", "test -f made", *client)
     assert got.status == 0
     assert got.task["claim"]["reason"].startswith("done")
 
@@ -135,13 +152,24 @@ def test_work_that_is_too_much_to_keep_is_our_trouble_and_no_usage_error(walk: W
 
 
 def test_a_task_that_is_canceled_while_it_is_checked_ends_so(walk: Walk) -> None:
-    started = walk.start("--gate", "sleep 62", *shell("touch x"))
+    started = walk.start("--gate", "test -f x && sleep 62", *shell("touch x"))
     ledger = walk.ledger()
 
     until(lambda: ledger.page().tasks and ledger.page().tasks[0].status == "pending_eval")
     walk.tg("cancel", ledger.page().tasks[0].id)
     out, err = started.communicate(timeout=20)
     assert started.returncode == 6, (out, err)
+
+
+def test_a_task_that_is_canceled_while_its_base_is_checked_starts_no_agent(walk: Walk) -> None:
+    started = walk.start("--gate", "sleep 62", *shell("touch x"))
+    ledger = walk.ledger()
+    until(lambda: ledger.page().tasks and ledger.page().tasks[0].status == "running")
+    time.sleep(1)
+    walk.tg("cancel", ledger.page().tasks[0].id)
+    out, err = started.communicate(timeout=20)
+    assert started.returncode == 6, (out, err)
+    assert not (walk.folder / "x").exists()
 
 
 def test_nothing_is_left_of_the_rooms_of_gates(walk: Walk) -> None:
@@ -165,8 +193,13 @@ def test_tests_that_nothing_protects_and_the_agent_rewrote_are_said(walk: Walk) 
     project(walk.folder)
     commit(walk)
     got = walk.run(*GATE, *ONCE, *forge())
-    assert got.task["verdict"]["level"] == "A1"
-    assert "changed tests/test_f.py, which nothing protects" in got.task["verdict"]["reason"]
+    assert (got.status, got.cell) == (1, "silent_failure")
+    reason = got.task["verdict"]["reason"]
+    assert "passes only with the agent's edits to tests/test_f.py" in reason
+    (walk.folder / "tests" / "test_f.py").write_text(TEST)
+    got = walk.run(*GATE, *ONCE, "--may-edit", "tests/**", *forge())
+    assert (got.status, got.task["verdict"]["level"]) == (3, "A1")
+    assert "tests/test_f.py" in got.task["verdict"]["reason"]
 
 
 def test_a_paused_run_can_be_interrupted(walk: Walk) -> None:
@@ -185,7 +218,7 @@ def test_a_paused_run_can_be_interrupted(walk: Walk) -> None:
 def test_a_terminal_without_a_size_hangs_nobody(walk: Walk) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [SCRIPT, "run", "--gate", "true", "--", "sleep", "0.5"],
+        [SCRIPT, "run", "--gate", "test -f made", *shell("sleep 0.5; touch made")],
         env=walk.environ(TERM="xterm"),
         cwd=walk.folder,
         stdin=subprocess.DEVNULL,
@@ -218,8 +251,9 @@ def test_mistakes_are_said_before_an_agent_costs_anything(walk: Walk) -> None:
 
 
 def test_a_task_waits_for_what_it_depends_on(walk: Walk) -> None:
-    first = walk.tg("add", "--json", "--gate", "true", "--", "true").json()["id"]
-    words = ("--depends-on", first[:12], "--gate", "true", "--", "true")
+    made = ("--gate", "test -f made", "--", "touch", "made")
+    first = walk.tg("add", "--json", *made).json()["id"]
+    words = ("--depends-on", first[:12], "--gate", "test -f more", "--", "touch", "more")
     assert walk.tg("add", "--depends-on", "tsk_zzz", *words[2:]).status == 2
     second = walk.tg("add", "--json", *words).json()["id"]
     assert walk.tg("attempt", second).status == 2

@@ -124,7 +124,7 @@ def test_a_bribe_outlives_no_supervisor(walk: Walk) -> None:
     path = walk.folder.parent / "judge.py"
     path.write_text(STRICT)
     config = settings(walk, "[evaluators.e]\ncommand = <command>\n", command=["python3", str(path)])
-    given = ("--config", config, *GATE, "--evaluator", "e", "--title", "work")
+    given = ("--config", config, *GATE, "--evaluator", "e", "--max-attempts", "3")
     agent = f"{WORK}; test -e ../done || {{ {bribe(walk)} ../judge.py; touch ../done; sleep 60; }}"
     running = walk.start(*given, *shell(agent))
     try:
@@ -156,7 +156,8 @@ def test_what_a_goal_judge_cost_is_not_forgotten_with_a_run_that_a_gate_failed(w
     judge = Judge(walk, f"print({json.dumps(envelope)!r})")
     toml = "[evaluators.e]\ncommand = <command>\ngoal_check = true\ncost_usd = 0.4\n"
     config = ("--config", str(settings(walk, toml, command=judge.command)))
-    got = walk.run(*config, *GATE, "--evaluator", "e", *shell("echo x >> out.txt"))
+    thrice = ("--max-attempts", "3")
+    got = walk.run(*config, *GATE, "--evaluator", "e", *thrice, *shell("echo x >> out.txt"))
     assert (got.task["task_status"], len(got.task["runs"])) == ("failed", 3)
     assert len(judge.shown) == 2
 

@@ -24,10 +24,12 @@ _LIVE = (RunStatus.STARTING, RunStatus.RUNNING, RunStatus.PAUSED)
 
 def shoot(walk: Walk, number: int, chance: random.Random, isolation: str) -> Path:
     """Start a run, and kill its supervisor at some moment of its life."""
-    marker = walk.folder / f"beat-{number}"
+    folder = walk.folder.parent / f"shot-{number}"
+    folder.mkdir()
+    marker = folder / "beat"
     # Every other agent is soon done, so that the shot falls among the checks.
     agent = BEAT.format(marker) if number % 2 else f"echo {number} > {marker}"
-    options = ("--isolation", isolation, "--max-attempts", "1", *SLOW_GATE)
+    options = ("--cwd", folder, "--isolation", isolation, "--max-attempts", "1", *SLOW_GATE)
     with walk.start(*options, *shell(agent)) as started:
         # At any moment: before there is a task, while it is prepared, while it works or is checked.
         word = chance.choice([b"", b"tsk_", b"started", b"started"])
@@ -114,9 +116,7 @@ def test_a_run_whose_supervisor_died_is_lost_at_the_next_start(walk: Walk) -> No
 def test_checks_that_were_cut_short_leave_it_to_a_person_who_can_have_them_run_again(
     walk: Walk,
 ) -> None:
-    (walk.folder / "wait").touch()
-    gate = "sh -c 'test ! -f wait || sleep 30'"
-    started = walk.start("--gate", gate, *shell("touch out.txt"))
+    started = walk.start("--gate", "test -f out.txt && sleep 30", *shell("touch out.txt"))
     ledger = walk.ledger()
     until(lambda: ledger.page().tasks and ledger.page().tasks[0].status == "pending_eval")
     task = ledger.page().tasks[0].id
@@ -129,19 +129,35 @@ def test_checks_that_were_cut_short_leave_it_to_a_person_who_can_have_them_run_a
 
 def test_an_undecided_task_is_decided_by_a_second_look(walk: Walk) -> None:
     """What stood in the way was the gate, and somebody has mended that."""
-    ready = walk.bin / "ready"
+    busy = walk.bin / "busy"
+    busy.touch()
     (walk.folder / "truegreen.toml").write_text(
         '[defaults]\nbudget = { check_errors = 0 }\n[gates.check]\ntimeout = "2s"\n'
-        f'command = ["sh", "-c", "test -f out.txt && {{ test -f {ready} || sleep 30; }}"]\n'
+        f'command = ["sh", "-c", "test -f out.txt && {{ test ! -f {busy} || sleep 30; }}"]\n'
     )
     got = walk.run("--gate", "check", *shell("touch out.txt"))
     assert (got.status, got.task["task_status"]) == (5, "needs_review")
-    ready.touch()
+    busy.unlink()
     answer = walk.tg("verify", "--json", got.task["id"])
     assert (answer.status, answer.json()["task_status"]) == (0, "succeeded")
     assert walk.ledger().inbox() == []
     told = walk.tg("verify", "--json", got.task["id"]).json()
     assert (told["again"]["outcome"], told["task_status"]) == ("passed", "succeeded")
+
+
+def test_a_second_look_that_finds_a_check_well_again_is_no_outage(walk: Walk) -> None:
+    """The gate answers by now; what is missing is proof, and that is a person's."""
+    busy = walk.bin / "busy"
+    (walk.folder / "truegreen.toml").write_text(
+        '[defaults]\nbudget = { check_errors = 0 }\n[gates.check]\ntimeout = "2s"\n'
+        f'command = ["sh", "-c", "test ! -f {busy} || sleep 30"]\n'
+    )
+    words = ("--gate", "check", "--isolation", "reaper")
+    got = walk.run(*words, *shell(f"touch out.txt {busy}"))
+    assert (got.status, got.task["task_status"]) == (5, "needs_review")
+    busy.unlink()
+    answer = walk.tg("verify", "--json", got.task["id"])
+    assert (answer.status, answer.json()["task_status"]) == (3, "needs_review")
 
 
 def test_a_gate_can_be_asked_by_itself(walk: Walk) -> None:

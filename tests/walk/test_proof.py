@@ -96,7 +96,7 @@ def test_nothing_done_over_a_gate_that_passed_before_needs_a_person(project: Wal
 
 def inbox(walk: Walk) -> list[dict[str, str]]:
     found: list[dict[str, str]] = walk.tg("inbox", "--json", TRUEGREEN_STORE=walk.store).json()[
-        "items"
+        "inbox"
     ]
     return found
 

@@ -52,7 +52,8 @@ def added(walk: Walk, command: str, *words: str) -> str:
 
 def test_it_says_what_starts_and_how_it_ended_on_both_axes(walk: Walk) -> None:
     first = added(walk, "echo x >> out.txt", "--title", "good")
-    other = added(walk, "true", "--title", "waits", "--depends-on", first, "--max-attempts", "1")
+    after = ("--depends-on", first, "--gate", "test -f more.txt", "--max-attempts", "1")
+    other = added(walk, "touch more.txt", "--title", "waits", *after)
     done = walk.tg("scheduler", "--once")
     assert (done.status, done.out) == (0, "carried out 1: 1 succeeded\n")
     assert all(re.match(r"\d\d:\d\d:\d\d  ", line) for line in done.err.splitlines())

@@ -65,12 +65,13 @@ def test_what_an_agent_writes_into_the_settings_never_runs_unseen(walk: Walk) ->
 
 @pytest.mark.criterion("G20", "O04")
 def test_an_agent_that_makes_settings_decides_nothing_about_the_next(walk: Walk) -> None:
-    easy = '[defaults]\nisolation = "none"\n[gates.make]\ncommand = ["true"]\n'
+    easy = '[defaults]\nisolation = "none"\n[gates.false]\ncommand = ["true"]\n'
     more = f"open('truegreen.toml', 'w').write({easy!r})"
-    got = walk.run("--max-attempts", "1", "--gate", "make", *python(more))
+    got = walk.run("--max-attempts", "1", "--gate", "false", *python(more))
+    assert got.status == 1
     run, file = got.latest["id"], str(walk.folder / "truegreen.toml")
-    words = ["--gate", "make", "--json", "--", "true"]
-    for tried in (["run", *words], ["add", *words], ["gate", "make", "--json"]):
+    words = ["--gate", "false", "--json", "--", "true"]
+    for tried in (["run", *words], ["add", *words], ["gate", "false", "--json"]):
         refused = walk.tg(*tried).error("refused")
         assert refused["details"] == {"file": file, "run": run}
         assert refused["allowed"] == ["truegreen outlets trust"]

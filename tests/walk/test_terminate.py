@@ -280,7 +280,7 @@ def test_a_run_that_is_terminated_before_its_agent_starts_never_starts_it(walk: 
 
 @pytest.mark.criterion("G22", "G14")
 def test_the_kill_switch_ends_all_and_lets_new_work_start(walk: Walk) -> None:
-    done = walk.run("--gate", "true", *shell("true")).task["id"]
+    done = walk.run("--gate", "test -f made", *shell("touch made")).task["id"]
     queued = walk.tg("add", "--gate", "true", "--json", *shell("true")).json()["id"]
     beats = walk.folder / "beat"
     with running(walk, *shell(BEAT.format(beats))) as ledger:
@@ -302,20 +302,21 @@ def test_the_kill_switch_ends_all_and_lets_new_work_start(walk: Walk) -> None:
         assert {agent.status for agent in ledger.agents()} == {AgentStatus.TERMINATED}
     again = walk.tg("terminate", "--all", "--yes", "--json").json()
     assert (again["already_terminated"], again["frozen"]) == (True, False)
-    assert walk.run("--gate", "true", *shell("true")).status == 0
+    assert walk.run("--gate", "test -f more", *shell("touch more")).status == 0
 
 
 @pytest.mark.criterion("G22", "G18")
 def test_frozen_on_request_nothing_starts_until_somebody_thaws(walk: Walk) -> None:
     assert walk.tg("terminate", "--all", "--yes", "--freeze").status == 0
-    refused = walk.tg("run", "--gate", "true", "--json", *shell("touch made"))
+    words = ("--gate", "test -f made", *shell("touch made"))
+    refused = walk.tg("run", "--json", *words)
     refused.error("frozen")
     assert not (walk.folder / "made").exists()
     assert walk.tg("list", "--json").json()["frozen"]["reason"].startswith("terminate --all")
     assert "truegreen thaw" in walk.tg("list").out
     assert "truegreen thaw" in walk.tg("doctor").out
     assert walk.tg("thaw", "--reason", "all clear", "--json").json()["changed"] is True
-    assert walk.run("--gate", "true", *shell("touch made")).status == 0
+    assert walk.run(*words).status == 0
 
 
 @pytest.mark.criterion("G23", "O01")

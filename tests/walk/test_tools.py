@@ -52,7 +52,9 @@ def test_every_attempt_is_checked_with_the_tools_from_before_the_first(project):
     done = project.run(*GATE, "--max-attempts", "2", *shell(f"{FORGE}; echo wrong > answer"))
     assert done.axes == ("exited", "failed")
     task = done.task["id"]
-    reasons = [f["reason"] for run in done.task["runs"] for f in run["verdict"]["findings"]]
+    found = [f for run in done.task["runs"] for f in run["verdict"]["findings"]]
+    reasons = [f["reason"] for f in found if f["phase"] == "after"]
+    assert len(reasons) == 2
     assert len(done.task["runs"]) == 2
     assert set(reasons) == {"honest"}
     assert tools_of(project, task, 0) == tools_of(project, task, 1)

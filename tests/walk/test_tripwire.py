@@ -105,7 +105,7 @@ def test_whoever_runs_something_next_is_warned_until_somebody_deals_with_it(
     walk, _ = zombie
     act(walk)
 
-    answer = walk.tg("run", "--gate", "true", "--", "true")
+    answer = walk.tg("run", "--gate", "test -f made", "--", "touch", "made")
 
     assert "is fenced off, and somebody acted for it: truegreen inbox" in answer.err
     assert "critical" in walk.tg("inbox").out

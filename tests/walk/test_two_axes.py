@@ -38,7 +38,8 @@ def test_proven_work_is_green_and_says_by_what(walk: Walk) -> None:
     assert (got.status, got.axes, got.cell) == (0, ("exited", "succeeded"), "true_green")
     verdict = got.task["verdict"]
     assert (verdict["outcome"], verdict["level"]) == ("passed", "A2")
-    assert [f["check"] for f in verdict["findings"]] == ["grep"]
+    assert [f["check"] for f in got.findings] == ["grep"]
+    assert verdict["proof"]["by"] == ["gate:grep"]
 
 
 @pytest.mark.criterion("A03", "A06", "A15", "J19", "P04", "E01", "L10", "N07")
@@ -81,7 +82,7 @@ def test_a_killed_run_is_an_outage_and_no_failure_of_the_work(walk: Walk) -> Non
     assert (got.status, got.cell) == (5, "outage")
     assert got.exit == ("fatal_error", "signaled")
     assert got.task["verdict"]["outcome"] == "unknown"
-    assert got.task["verdict"]["findings"] == []
+    assert got.findings == []
 
 
 CAPS = {
@@ -110,7 +111,7 @@ def test_a_cap_is_a_third_state_and_the_host_runs_the_gate(walk: Walk, cap: str)
     assert (got.status, got.axes[0], got.cell) == (4, "capped", "cap_hit")
     assert got.exit == ("max_iterations", detail)
     assert got.latest["ended_by"] == "cap"
-    assert [f["outcome"] for f in got.task["verdict"]["findings"]] == ["failed"]
+    assert [f["outcome"] for f in got.findings] == ["failed"]
 
 
 @pytest.mark.criterion("B13")
@@ -190,7 +191,7 @@ def status_file(walk: Walk, text: str, *more: str) -> Any:
 @pytest.mark.criterion("A07", "A10", "N07")
 def test_an_artifact_is_a_claim_and_its_further_fields_are_kept(walk: Walk) -> None:
     text = json.dumps({"task_status": "succeeded", "reason": "ok", "issues_triaged": 12})
-    got = status_file(walk, text, "--gate", "true")
+    got = status_file(walk, text, "--gate", "test -f task-status.json")
     assert got.status == 0
     assert got.task["claim"]["extra"] == {"issues_triaged": 12}
     red = status_file(walk, text, "--gate", "false", *ONCE)
@@ -224,7 +225,7 @@ BAD_CLAIMS = {
 @pytest.mark.parametrize("case", BAD_CLAIMS)
 @pytest.mark.rotates(1)
 def test_a_worthless_artifact_is_never_a_success(walk: Walk, case: str) -> None:
-    got = status_file(walk, BAD_CLAIMS[case], "--gate", "true")
+    got = status_file(walk, BAD_CLAIMS[case], "--gate", "test -f task-status.json")
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
     assert got.exit == ("unknown", "unclaimed")
     assert "task-status.json" in got.task["verdict"]["reason"]
@@ -235,9 +236,11 @@ def test_a_worthless_artifact_is_never_a_success(walk: Walk, case: str) -> None:
 def test_a_linked_artifact_is_rejected(walk: Walk) -> None:
     elsewhere = walk.folder.parent / "elsewhere.json"
     elsewhere.write_text('{"task_status": "succeeded"}')
-    agent = shell(f"touch {elsewhere}; ln -s {elsewhere} task-status.json")
-    got = walk.run("--claim-file", "task-status.json", "--gate", "true", *agent)
+    agent = shell(f"touch {elsewhere} made; ln -s {elsewhere} task-status.json")
+    got = walk.run("--claim-file", "task-status.json", "--gate", "test -f made", *agent)
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert got.task["verdict"]["reason"].startswith("task-status.json: ")
+    assert got.task["verdict"]["proof"]["status"] == "shown", "nothing but the claim is wrong"
 
 
 @pytest.mark.criterion("A09")
@@ -307,7 +310,8 @@ def test_an_agent_whose_own_agents_failed_in_part_is_degraded_whatever_the_verdi
             {**event, "subtype": "task_started", "task_type": "local_agent", "description": name},
             {**event, "subtype": "task_notification", "status": word},
         ]
-    got = walk.run("--gate", "true", *walk.claude(init(), *lines, said("ok"), result("all done")))
+    stream = init(), *lines, said("ok"), result("all done")
+    got = walk.run("--gate", "test -f made", *walk.claude(*stream, before="open('made', 'w')"))
     census = {"ok": 1, "failed": 1, "unknown": 0, "skipped": 1}
     assert (got.status, got.task["layers"]["children"]) == (0, {"state": "degraded", **census})
     shown = walk.tg("show", got.task["id"]).out

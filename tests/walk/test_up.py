@@ -213,9 +213,11 @@ def read_until(process: subprocess.Popen[bytes], mark: bytes) -> list[str]:
 def test_a_second_one_on_the_store_is_fine_and_says_so(walk: Walk):
     with up(walk) as first, up(walk) as second:
         for number in range(6):
-            added(walk, "echo x >> out.txt", "--title", f"t{number}")
+            work = ("--title", f"t{number}", "--gate", f"test -f t{number}")
+            added(walk, f"echo x >> out.txt; touch t{number}", *work)
         ledger = walk.ledger()
-        until(lambda: all(t.status is TaskStatus.SUCCEEDED for t in ledger.page().tasks))
+        # They work in one folder, so they take turns.
+        until(lambda: all(t.status is TaskStatus.SUCCEEDED for t in ledger.page().tasks), 40)
         assert walk.tg("login", "--json").json()["url"] == second.url, "the latest is meant"
         assert second.ended(signal.SIGTERM)[0] == 0
         assert walk.tg("login", "--json").json()["url"] == first.url

@@ -124,6 +124,29 @@ def test_a_missing_baseline_is_made_up_for(tree):
     assert (after.phase, after.outcome, after.before) == (Phase.AFTER, PASSED, FAILED)
 
 
+def test_what_was_said_before_the_first_run_stands_in_later_ones(tree):
+    terms = contract(gates=(FIXED,))
+    said = verify.baseline(terms, tree.site())
+    tree.write({"a.txt": "fixed\n"})
+    site = tree.site()
+    assert verify.baseline(terms, site, earlier=said) == said
+    [after] = verify.examine(terms, site, earlier=said)
+    assert (after.phase, after.outcome, after.before) == (Phase.AFTER, PASSED, FAILED)
+    others = (
+        replace(said[0], digest=site.left.digest),
+        replace(said[0], contract_digest="sha256:other"),
+        replace(said[0], phase=Phase.AFTER),
+        replace(said[0], outcome=ERROR),
+    )
+    for other in others:
+        [asked] = verify.baseline(terms, site, earlier=[other])
+        assert (asked.outcome, asked.phase, asked.digest) == (
+            FAILED,
+            Phase.BASELINE,
+            tree.base.digest,
+        )
+
+
 def test_a_gate_that_can_not_tell_before_from_after_is_marked(tree):
     tree.write({"b.txt": "x\n"})
     _, after = tree.examine(run_gate("true", name="idle", before=Before.FAIL))

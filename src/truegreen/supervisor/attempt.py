@@ -16,7 +16,7 @@ import msgspec
 from truegreen.contract import Isolation
 from truegreen.doors.hooking import Gone
 from truegreen.errors import InvalidInput, Refused
-from truegreen.facts import Claim, Exit, Finding, Proof, Verdict
+from truegreen.facts import NOT_STARTED, Claim, Exit, Finding, Proof, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, Outcome, RunStatus, TaskStatus
 from truegreen.record.ledger.wakes import LETTERS_ROOM
 from truegreen.record.rows import Task
@@ -128,7 +128,9 @@ class Attempt:
         self._pulse.run_ends()
         if not refusal.already_passes:
             error = InvalidInput(refusal.message)
-            self._ledger.end_run(self._ticket, failure(error, ExitDetail.CONFIG_INVALID))
+            refused = failure(error, ExitDetail.CONFIG_INVALID)
+            refused = msgspec.structs.replace(refused, facts={NOT_STARTED: True})
+            self._ledger.end_run(self._ticket, refused)
             return
         prepared = self._prepared
         ended = Exit(
@@ -137,7 +139,7 @@ class Attempt:
             detail=ExitDetail.NOOP,
             ended_by=EndedBy.SUPERVISOR,
             digest=prepared.base.digest,
-            facts={"not_started": True},
+            facts={NOT_STARTED: True},
             message=refusal.message,
         )
         self._ledger.end_run(self._ticket, ended)
@@ -217,7 +219,7 @@ class Attempt:
         self._watch.phase("baseline", ", ".join(asked))
         subject = self._subject(prepared.base, _NOT_ENDED, Declared())
         with site_of(self._place, subject, self._ticket.run, self._pulse.word) as site:
-            found = verify.baseline(prepared.contract, site)
+            found = verify.baseline(prepared.contract, site, earlier=prepared.earlier)
         self._ledger.record(self._ticket, found)
         for finding in found:
             self._watch.found(finding)

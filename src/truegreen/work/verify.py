@@ -55,10 +55,20 @@ _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 # --- gates to findings
 
 
-def baseline(contract: Contract, site: Site, *, charge: Charge | None = None) -> list[Finding]:
-    """Ask the gates about the tree that the agent will find, those that are to be compared."""
+def baseline(
+    contract: Contract,
+    site: Site,
+    *,
+    earlier: Sequence[Finding] = (),
+    charge: Charge | None = None,
+) -> list[Finding]:
+    """Ask the gates about the tree that the agent will find, those that are to be compared.
+
+    What they said before the first run of the task stands: `earlier` are findings of its runs.
+    """
+    said = _said_before(earlier, site)
     asked = [gate for gate in contract.gates if has_baseline(gate)]
-    return [_before(gate, site, charge) for gate in asked]
+    return [said.get(gate.name) or _before(gate, site, charge) for gate in asked]
 
 
 def examine(
@@ -76,7 +86,8 @@ def examine(
     of earlier runs: a gate that answers otherwise about the same tree is flaky. `charge` is asked
     after every gate error whether the budget has another try.
     """
-    known = {f.check: f for f in baseline_findings if f.phase is Phase.BASELINE}
+    known = _said_before(earlier, site)
+    known.update({f.check: f for f in baseline_findings if f.phase is Phase.BASELINE})
     late = [
         _before(gate, site, charge)
         for gate in contract.gates
@@ -101,6 +112,21 @@ def examine(
 def check_gate(gate: Gate, site: Site, *, pinned: Mapping[str, Any] = {}) -> Finding:
     """One gate once, about what was left; `pinned` is the evidence of its answer before."""
     return levelled(gate, _finding(gate, site, Phase.AFTER, None, pinned))
+
+
+def _said_before(earlier: Sequence[Finding], site: Site) -> dict[str, Finding]:
+    """By gate, the first clear answer about the base of the task.
+
+    It was given before any agent; whoever asks later may see what an agent left around the base: a
+    file beside the copy, a deployment, a branch.
+    """
+    said: dict[str, Finding] = {}
+    for found in earlier:
+        mine = found.phase is Phase.BASELINE and found.digest == site.base.digest
+        clear = found.outcome in (_PASSED, _FAILED)
+        if mine and clear and found.contract_digest == site.contract_digest:
+            said.setdefault(found.check, found)
+    return said
 
 
 def _before(gate: Gate, site: Site, charge: Charge | None) -> Finding:

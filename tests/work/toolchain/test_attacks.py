@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
-from tests.work.toolchain.kit import environment, taken
+from tests.work.toolchain.kit import environment, pretend, taken
 from truegreen.contract import Gate, Isolation
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Level
@@ -474,6 +474,52 @@ def test_byte_code_is_not_written_into_our_copies(tmp_path):
     project = Project(tmp_path)
     gate = run_gate("sh", "-c", "date && test $PYTHONDONTWRITEBYTECODE = 1")
     assert project.judged(gate, "true", isolation=Isolation.REAPER).outcome is PASSED
+
+
+@pytest.mark.parametrize(
+    ("words", "variable"),
+    [
+        (("sh", "-c", "date > /dev/null; echo $PYTHONPYCACHEPREFIX"), "byte-code"),
+        (("told", "-I", "x"), "-X pycache_prefix"),
+    ],
+)
+def test_without_a_jail_byte_code_of_the_agent_is_not_read(tmp_path, words, variable):
+    project = Project(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/told").write_text("#!/bin/sh\necho $1 ${2%%=*}\n")
+    (tmp_path / "bin/told").chmod(0o755)
+    path = f"{tmp_path}/bin:{SYSTEM_PATH}"
+    found = project.judged(run_gate(*words), "true", path=path, isolation=Isolation.REAPER)
+    assert variable not in found.reason
+    agent = "mkdir $BASE/__pycache__ && echo x > $BASE/__pycache__/os.cpython-312.pyc"
+    found = project.judged(run_gate(*words), agent, path=path, isolation=Isolation.REAPER)
+    assert found.reason.endswith(variable)
+    assert found.level is Level.A2
+
+
+@pytest.mark.parametrize(
+    ("agent", "named"),
+    [
+        ("echo new > src/calc.py", ""),
+        ("mkdir src/__pycache__; echo x > src/__pycache__/a.pyc", ""),
+        ("mkdir src/build; echo evil > src/build/a.py", "src/build/a.py"),
+    ],
+)
+def test_ignored_code_counts_where_packages_of_an_interpreter_lead_to_it(tmp_path, agent, named):
+    """An editable install into an interpreter that is no environment can't be laid out anew."""
+    project = Project(tmp_path)
+    project.write({"src/calc.py": "old\n", "run.sh": "true\n"})
+    pretend(tmp_path / "bin/python3", prefix=tmp_path / "base", base=tmp_path / "base")
+    sites = tmp_path / "base/lib/python3.12/site-packages"
+    (sites / "__editable__.calc.pth").write_text(f"{project.root}/src\n")
+    path = f"{tmp_path}/bin:{SYSTEM_PATH}"
+    gate = run_gate("sh", "-c", "python3 -V && sh run.sh")
+    found = project.judged(gate, agent, path=path, isolation=Isolation.REAPER)
+    assert found.outcome is PASSED
+    assert (found.level is Level.A1) == bool(named)
+    assert f"{named} is not what it was" in found.evidence.get(
+        "doubt", f"{named} is not what it was"
+    )
 
 
 # --- the real thing

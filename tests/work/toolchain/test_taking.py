@@ -272,3 +272,15 @@ def test_the_digest_is_by_contents(tree, tmp_path):
     assert taken(tree, *gates).digest == first.digest
     tree.write({"node_modules/jest/cli.js": "y"})
     assert taken(tree, *gates).digest != first.digest
+
+
+def test_an_environment_around_a_link_to_the_systems_interpreter_is_taken(
+    tree, tmp_path, monkeypatch
+):
+    system = pretend(tmp_path / "usr/python3", prefix=tmp_path / "env", base=tmp_path / "usr")
+    (tmp_path / "env/bin").mkdir(parents=True)
+    (tmp_path / "env/bin/python3").symlink_to(system)
+    reach = "truegreen.work.toolchain.taking.within_reach"
+    monkeypatch.setattr(reach, lambda path: os.path.realpath(path).startswith(f"{tmp_path}/env"))
+    tools = taken(tree, run_gate("python3", "-m", "x"), path=f"{tmp_path}/env/bin:{SYSTEM_PATH}")
+    assert pinned_paths(tools, tmp_path) == ["env"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from truegreen.assurance import level_sentence
 from truegreen.faces.axes import LIGHTS, Axis, axes
 from truegreen.faces.clean import width
 from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark, tint
 from truegreen.faces.documents import claim_of, next_steps, whole
+from truegreen.facts import NOT_STARTED
 from truegreen.model import Cell, ExitDetail, FindingOutcome, Level, TaskStatus
 from truegreen.outlets.answers import Answer
 from truegreen.record.holds import Hold
@@ -43,13 +46,21 @@ def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = Fals
 def exit_status(dossier: Dossier) -> int:
     """0 for proven work and nothing else."""
     task = dossier.task
-    if task.status is TaskStatus.FAILED and task.exit_detail is ExitDetail.CONFIG_INVALID:
+    if task.status is TaskStatus.FAILED and _was_refused(dossier):
         return REFUSED
     if task.status in (TaskStatus.FAILED, TaskStatus.NEEDS_REVIEW) and task.cell in _CELLS:
         return _CELLS[task.cell]
     if task.status is TaskStatus.NEEDS_REVIEW and _check_unavailable(dossier):
         return INFRASTRUCTURE
     return _STATUSES.get(task.status, PERSON)
+
+
+def _was_refused(dossier: Dossier) -> bool:
+    """Whether the agent was not started because of how the task was ordered."""
+    run = dossier.runs[-1] if dossier.runs else None
+    if run is None or run.exit_detail is not ExitDetail.CONFIG_INVALID or not run.facts:
+        return False
+    return bool(msgspec.json.decode(run.facts).get(NOT_STARTED))
 
 
 def worst(statuses: Iterable[int]) -> int:
@@ -60,8 +71,8 @@ def worst(statuses: Iterable[int]) -> int:
 def _check_unavailable(dossier: Dossier) -> bool:
     """Whether nothing but a check that could not be carried out stands in the way."""
     latest = dossier.runs[-1].key if dossier.runs else None
-    found = [f for f in dossier.findings if f.run_key == latest and f.binding]
-    broken = [f for f in found if f.outcome is FindingOutcome.INCONCLUSIVE]
+    found = {f.check_name: f for f in dossier.findings if f.run_key == latest and f.binding}
+    broken = [f for f in found.values() if f.outcome is FindingOutcome.INCONCLUSIVE]
     return bool(broken) and all(finding.reason.startswith("gate error") for finding in broken)
 
 

@@ -19,7 +19,6 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
 from truegreen.work.toolchain import PLAIN, Pin, Python, Toolchain
-from truegreen.work.toolchain.above import found_above, signature_of
 from truegreen.work.toolchain.pinning import PACKAGES, Store
 from truegreen.work.toolchain.programs import chain_of, contents_of, signatures
 from truegreen.work.toolchain.python import Answer, Surroundings, ask, interpreter_for
@@ -180,6 +179,11 @@ class _Plan:
 
     def _settings(self) -> dict[str, str]:
         """What tools would find above the rooms of gates, and above the workspace."""
+        from truegreen.work.toolchain.above import (  # noqa: PLC0415 - start-up is measured
+            found_above,
+            signature_of,
+        )
+
         places = (self._around.root, os.path.join(self._store, "room"))
         found = [path for place in places for path in found_above(os.path.realpath(place))]
         return {path: signature_of(path) for path in dict.fromkeys(found)}
