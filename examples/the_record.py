@@ -1,7 +1,7 @@
-"""Four small stories on a throw-away store: what the record accepts, refuses and keeps.
+"""Five small stories on a throw-away store: what the record accepts, refuses and keeps.
 
-Run it with `make demo`, or `python examples/the_record.py`. No agent runs here: the script plays
-the supervisor and says what it saw. What it shows is that nothing but evidence leads to green.
+Run it with `python examples/the_record.py`. No agent runs here: the script plays the supervisor
+and reports what it observed. It shows that a success needs evidence, and a proof.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 from truegreen.contract import Contract, Gate, GateKind, QaTerms
 from truegreen.errors import TruegreenError
-from truegreen.facts import Actor, Claim, Exit, Finding, Ticket, Verdict
+from truegreen.facts import Actor, Claim, Exit, Finding, Proof, Ticket, Verdict
 from truegreen.model import (
     CELLS,
     PALETTE,
@@ -25,6 +26,7 @@ from truegreen.model import (
     FindingOutcome,
     Level,
     Outcome,
+    ProofStatus,
     Role,
     RunStatus,
 )
@@ -58,10 +60,13 @@ def end(ledger: Ledger, ticket: Ticket, detail: ExitDetail, claim: str = "") -> 
     ledger.end_run(ticket, ended, claim=said)
 
 
-def check(ledger: Ledger, ticket: Ticket, *, passed: bool, reason: str) -> None:
-    """A gate ran on what the agent left."""
+def check(
+    ledger: Ledger, ticket: Ticket, *, passed: bool, reason: str, passed_before: bool = False
+) -> None:
+    """A gate ran before the agent, and on what the agent left."""
     contract = ledger.task(ticket.task).contract_digest
     outcome = FindingOutcome.PASSED if passed else FindingOutcome.FAILED
+    proof = Proof(ProofStatus.SHOWN, ("gate:tests",), "tests: fail-to-pass") if passed else Proof()
     gate = Finding(
         check="tests",
         kind="run",
@@ -71,6 +76,7 @@ def check(ledger: Ledger, ticket: Ticket, *, passed: bool, reason: str) -> None:
         contract_digest=contract,
         judge="truegreen",
         level=Level.A2,
+        before=FindingOutcome.PASSED if passed_before else FindingOutcome.FAILED,
     )
     ledger.record(ticket, [gate])
     verdict = Verdict(
@@ -79,6 +85,7 @@ def check(ledger: Ledger, ticket: Ticket, *, passed: bool, reason: str) -> None:
         digest="tree:after",
         contract_digest=contract,
         level=Level.A2,
+        proof=proof,
     )
     ledger.judge(ticket, verdict)
 
@@ -105,13 +112,13 @@ def by_hand(path: str, task: str) -> None:
 
 
 def stories(ledger: Ledger, path: str) -> None:
-    """Honest work, a silent failure, a rescue, and a zombie."""
+    """Honest work, a silent failure, a rescue, a pass that proves nothing, and a zombie."""
     print("1  An agent works and says so; the gate agrees.")
     honest = begin(ledger, "fix the parser")
     end(ledger, honest, ExitDetail.COMPLETED, claim="212 tests passed")
     check(ledger, honest, passed=True, reason="212 passed")
 
-    print("2  An agent says «all tests pass». They don't. Three times, then the budget is spent.")
+    print('2  An agent says "all tests pass". They don\'t. Three times, then the budget is spent.')
     night = begin(ledger, "nightly triage")
     for number in range(3):
         ticket = night if number == 0 else ledger.start(night.task, Start("demo"))
@@ -123,10 +130,16 @@ def stories(ledger: Ledger, path: str) -> None:
     end(ledger, silent, ExitDetail.AGENT_ERROR)
     check(ledger, silent, passed=True, reason="5-7-5")
 
-    print("4  A worker is terminated and tries to come back.")
+    print("4  A gate passes that passed before the agent, too.")
+    idle = begin(ledger, "tidy up")
+    end(ledger, idle, ExitDetail.COMPLETED, claim="tidied up")
+    passes = partial(check, ledger, idle, passed=True, reason="212 passed", passed_before=True)
+    attempt("a success that no check proves", passes)
+
+    print("5  A worker is terminated and tries to come back.")
     zombie = begin(ledger, "merge the branch")
     ledger.terminate(zombie.task, actor=ANA, reason="wrong branch")
-    attempt("its late «done»", lambda: end(ledger, zombie, ExitDetail.COMPLETED, claim="merged"))
+    attempt('its late "done"', lambda: end(ledger, zombie, ExitDetail.COMPLETED, claim="merged"))
     attempt("starting it again", lambda: ledger.start(zombie.task, Start("demo")))
     attempt("a green by raw SQL", lambda: by_hand(path, night.task))
 

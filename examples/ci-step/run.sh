@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A step of any CI: run an agent, leave a JUnit report, and be green only if the gates are.
+# A step of any CI: run an agent, write a JUnit report, and succeed only if the work is verified.
 #
-#   COMMAND='my-agent "fix the build"' GATES='make test' PROTECT='tests/**' ci-step/run.sh
+#   COMMAND='my-agent "fix the build"' GATES='make test' ci-step/run.sh
 #
 # GATES and PROTECT take one per line. The report is $REPORT, else truegreen.xml.
 set -euo pipefail

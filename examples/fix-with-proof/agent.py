@@ -1,4 +1,4 @@
-"""Two scripted agents: one makes the tests easier, one mends the parser. Both say the same."""
+"""Two scripted agents: one weakens the tests, one fixes the parser. Both say the same."""
 
 import pathlib
 import sys

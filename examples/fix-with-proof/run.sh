@@ -1,5 +1,5 @@
 #!/bin/sh
-# A liar and an honest agent at the same bug, in a throw-away repository.
+# A dishonest and an honest agent work on the same bug, in a throw-away repository.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 room=$(mktemp -d)
@@ -10,7 +10,7 @@ export TRUEGREEN_STORE="${TRUEGREEN_STORE:-$room/store.db}" XDG_STATE_HOME="${XD
 git init -q . && git add . && git -c user.name=ana -c user.email=ana@example.org commit -q -m "a bug"
 
 fix() {
-  truegreen run --gate "pytest -q" --protect "tests/**" --before fail --max-attempts 1 \
+  truegreen run --gate "pytest -q" --before fail \
     --title "fix the parser: $1" -- python3 "$here/agent.py" "$1"
 }
 

@@ -9,6 +9,6 @@ if tracker.exists():
     votes = json.loads(tracker.read_text())
     triaged = {name: "high" if votes.get(name, 0) > MANY else "low" for name in issues}
     Path("triage.json").write_text(json.dumps(triaged))
-# The connector is gone in the second night. The agent shrugs and says what it always says.
+# The connector is missing in the second night. The agent reports success all the same.
 said = {"task_status": "succeeded", "reason": f"triaged {len(issues)} issues"}
 Path("task-status.json").write_text(json.dumps(said))

@@ -10,7 +10,7 @@ export TRUEGREEN_STORE="${TRUEGREEN_STORE:-$room/store.db}" XDG_STATE_HOME="${XD
 
 echo '["crash on start"]' > issues.json
 echo '{"crash on start": 9}' > tracker.json
-truegreen scheduler --once > /dev/null      # takes the routine over; nothing is due yet
+truegreen scheduler --once > /dev/null      # reads the routine; nothing is due yet
 truegreen routine run nightly
 truegreen scheduler --once
 

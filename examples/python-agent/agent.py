@@ -43,7 +43,7 @@ def give_up(_: State) -> str:
 
 
 def declare(status: str, reason: str) -> None:
-    """The claim: kept, shown, never believed. Outside of a run there is nobody to tell."""
+    """The claim. It never decides; outside of a run there is no file for it."""
     place = os.environ.get("TRUEGREEN_RESULT")
     if place:
         Path(place).write_text(json.dumps({"task_status": status, "reason": reason}))

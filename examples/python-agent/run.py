@@ -18,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def run(numbers: str, **environ: str) -> dict[str, Any]:
     """One task to its verdict; the whole record of it."""
     Path("numbers.txt").write_text(numbers)
-    words = ["truegreen", "run", "--json", "--max-attempts", "1", "--title", "the mean"]
-    words += ["--gate", "python3 check.py", "--protect", "check.py", "--protect", "numbers.txt"]
+    words = ["truegreen", "run", "--json", "--title", "the mean"]
+    words += ["--gate", "python3 check.py", "--protect", "numbers.txt"]
     words += ["--pass-env", "TRICK", "--", "python3", "agent.py"]
     done = subprocess.run(
         words, env={**os.environ, **environ}, stdout=subprocess.PIPE, stderr=None, check=False

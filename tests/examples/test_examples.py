@@ -69,6 +69,13 @@ def test_every_example_has_a_short_readme_that_names_its_script() -> None:
         assert [file for file in files if not (EXAMPLES / name / file).is_file()] == []
 
 
+def test_the_record_takes_no_success_without_evidence_and_proof() -> None:
+    done = play("the_record.py")
+    assert done.returncode == 0, done
+    assert "refused: a success that no check proves\n" in done.stdout
+    assert "nothing is wrong" in done.stdout
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.rotates(2, of="file")
 def test_a_night_without_its_tracker_is_a_silent_failure_and_in_the_inbox() -> None:

@@ -12,7 +12,7 @@ from truegreen.tuples import NamedTuple
 
 _DAY = 86_400
 _BEGIN = 2 * 3600 + 7 * 60
-"""Nights begin seven minutes past two, in the zone of whoever looks."""
+"""Nights begin seven minutes past two, in the local time zone."""
 
 
 class Night(NamedTuple):
