@@ -174,7 +174,8 @@ def _left_room(
     gone = {change.path for change in restored}
     kept = changed if allowed else {p: how for p, how in changed.items() if p not in gone}
     doubt = "the agent may still be running" if site.unconfirmed else ""
-    doubt = doubt or _doubt(gate, own, kept, changed, root)
+    steers = {path: how for path, how in kept.items() if not _only_describes(site, path, how)}
+    doubt = doubt or _doubt(gate, own, steers, changed, root)
     doubt = doubt or _edited_with_leave(kept, globs, may_edit, left_to_agent)
     if allowed and restored and not doubt:
         doubt = f"the agent could have changed the check: {restored[0].path} was {restored[0].how}"
@@ -259,6 +260,37 @@ def _only_adds(site: Site, path: str) -> bool:
         return False
     scripts = [_scripts(site, snapshot, path) for snapshot in (site.base, site.left)]
     return scripts[0] is not None and scripts[0] == scripts[1]
+
+
+def _only_describes(site: Site, path: str, how: str) -> bool:
+    """Whether a package.json is another one only in what tells about a package, and steers nothing.
+
+    What it depends on is not installed by naming it: checks run with the packages from before.
+    """
+    if how != "changed" or os.path.basename(path) != "package.json":
+        return False
+    before, after = (_fields(site, snapshot, path) for snapshot in (site.base, site.left))
+    if before is None or after is None:
+        return False
+    other = {name for name in before | after if before.get(name) != after.get(name)}
+    return other <= _DESCRIPTION
+
+
+_DESCRIPTION = frozenset(
+    {
+        *("name", "version", "description", "keywords", "homepage", "bugs", "license", "author"),
+        *("contributors", "maintainers", "funding", "files", "repository", "private", "engines"),
+        *("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"),
+    }
+)
+
+
+def _fields(site: Site, snapshot: Snapshot, path: str) -> dict[str, object] | None:
+    data = _blob(site, snapshot, path)
+    try:
+        return msgspec.json.decode(data, type=dict[str, object]) if data is not None else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def _scripts(site: Site, snapshot: Snapshot, path: str) -> object:
