@@ -466,6 +466,9 @@ class _Checks:
         said = []
         if passed:
             said.append(f"{', '.join(passed)} passed before the agent started, too")
+        still = [f.check for f in last if f.before is _FAILED and f.outcome is not _PASSED]
+        if still:
+            said.append(f"{', '.join(still)} failed before the agent started, and no pass followed")
         if unasked and not self.passed_evaluators():
             said.append(f"{', '.join(unasked)} gave no answer before the agent started")
         if not changed:
