@@ -165,7 +165,7 @@ UNASKED = (
 def test_a_run_without_gates_loads_no_gate_no_judge_no_client_and_no_grammar():
     modules = loaded(*RUN, status=3)
     assert {name for name in modules if name.startswith(UNASKED)} == set()
-    assert len(modules) <= 314
+    assert len(modules) <= 318
 
 
 COMPILED = """

@@ -474,7 +474,9 @@ CELLS: dict[Cell, CellLook] = {
         S.HIGH,
         "The run ended well, the checks failed, and the agent itself said so.",
     ),
-    C.UNDECIDED: CellLook("undecided", L.AMBER, S.NORMAL, "The checks gave no usable answer."),
+    C.UNDECIDED: CellLook(
+        "undecided", L.AMBER, S.NORMAL, "The checks gave no usable answer, or do not show enough."
+    ),
     C.UNVERIFIED: CellLook(
         "unverified", L.AMBER, S.NORMAL, "The run ended well and nothing checked the work."
     ),

@@ -186,15 +186,14 @@ def test_queued_tasks_of_a_repository_work_beside_each_other_and_leave_branches(
     git(folder, "fsck", "--full", "--strict")
 
 
-def test_run_worktree_names_its_branch_in_the_last_line(git_walk: Walk) -> None:
+def test_run_worktree_names_its_branch_in_the_line_of_the_task(git_walk: Walk) -> None:
     with at_work(git_walk):
         got = git_walk.tg(
             "run", "--worktree", "--gate", "test -f x", *shell("test ! -f up && touch x")
         )
         assert got.status == 0, got.err
-        assert (
-            got.out.rstrip().splitlines()[-1].split(" · ")[-1].startswith("branch truegreen/tsk_")
-        )
+        (task,) = [line for line in got.out.splitlines() if line.startswith("task ")]
+        assert task.split(" · ")[-1].startswith("branch truegreen/tsk_")
         assert "starts from its last commit" in got.err
     assert not (git_walk.folder / "x").exists()
 

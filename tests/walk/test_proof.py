@@ -251,6 +251,25 @@ def test_rust_tests_inside_of_a_product_file_are_watched(walk: Walk):
     assert "the agent changed the tests inside of src/lib.rs" in got.task["verdict"]["reason"]
 
 
+DOCTEST = 'def add(a, b):\n    """Add.\n\n    >>> add(2, 3)\n    5\n    """\n    return a - b\n'
+
+
+def test_a_fix_of_a_module_with_doctests_is_green_and_edited_doctests_are_not(
+    walk: Walk, small_python: Path
+):
+    walk.python = str(small_python.parent)
+    calc = walk.folder / "calc.py"
+    calc.write_text(DOCTEST)
+    gate = ("--gate", "pytest -q --doctest-modules")
+    got = walk.run(*gate, *shell(FIX))
+    assert (got.status, got.task["verdict"]["level"]) == (0, "A2"), got.task["verdict"]["reason"]
+    assert proof(got) == ("shown", ["gate:pytest"])
+    calc.write_text(DOCTEST)
+    got = walk.run(*gate, *shell("sed -i 's/^    5$/    -1/' calc.py"))
+    assert (got.status, got.task["verdict"]["level"]) == (3, "A1")
+    assert "the agent changed the tests inside of calc.py" in got.task["verdict"]["reason"]
+
+
 def test_a_generated_snapshot_is_no_lie_and_no_proof(walk: Walk):
     shots = walk.folder / "__snapshots__"
     shots.mkdir()

@@ -571,6 +571,14 @@ def test_a_gate_that_passed_before_is_no_proof():
     assert (both.outcome, both.proof.by) == (Outcome.PASSED, ("gate:fix",))
 
 
+def test_a_gate_that_failed_before_and_now_is_told_as_such():
+    verdict = conclude([finding(outcome=FAILED, before=FAILED)], contract("tests"))
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.proof.reason.startswith(
+        "tests failed before the agent started, and no pass followed."
+    )
+
+
 def test_a_gate_without_an_answer_before_is_no_proof():
     for before in (None, ERROR, SKIPPED):
         verdict = conclude([finding(before=before)], contract("tests"))

@@ -12,7 +12,7 @@ import msgspec
 
 from truegreen.faces.times import span
 from truegreen.faces.waits import condition_words, open_conditions
-from truegreen.facts import EXIT, OUTPUT
+from truegreen.facts import EXIT, NOT_STARTED, OUTPUT
 from truegreen.model import (
     CELLS,
     PALETTE,
@@ -200,7 +200,7 @@ def waiting_words(needs: Sequence[Need]) -> str:
 
 def strength(dossier: Dossier, run: Run | None) -> str:
     """The level of a run's verdict, with `+E` where an independent evaluator agreed."""
-    if run is None or run.level is None:
+    if run is None or run.level is None or was_not_started(run):
         return ""
     agreed = any(
         f.kind == "evaluator" and f.binding and f.outcome is FindingOutcome.PASSED
@@ -227,7 +227,7 @@ def _aside(task: Task, run: Run | None, claim: ClaimRow | None) -> str:
         notes += [UNCHECKED] if task.is_unverified else []
         notes += [f"{name}: {_ASIDES[name]}" for name in badges(task) if name in _ASIDES]
     parts = []
-    title = CELLS[task.cell].title if task.cell else ""
+    title = CELLS[task.cell].title if task.cell and not was_not_started(run) else ""
     if title and title != task.status and task.cell is not Cell.TRUE_GREEN:
         parts.append(title)
     if task.cell is Cell.REPORTED_FAILURE:
@@ -237,6 +237,12 @@ def _aside(task: Task, run: Run | None, claim: ClaimRow | None) -> str:
         said = "it exited 0" if claim.source == EXIT else f"the agent said «{spoken(claim)}»"
         parts.append(said)
     return "; ".join(filter(None, (*notes, ": ".join(parts))))
+
+
+def was_not_started(run: Run | None) -> bool:
+    """Whether the preflight ended a run before its agent was started."""
+    facts: dict[str, Any] = msgspec.json.decode(run.facts) if run and run.facts else {}
+    return bool(facts.get(NOT_STARTED))
 
 
 def spoken(claim: ClaimRow) -> str:

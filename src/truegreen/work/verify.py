@@ -32,7 +32,7 @@ from truegreen.work.gates.cases import expanded_ids
 from truegreen.work.gates.counts import sentence
 from truegreen.work.gates.output import one_line, tail_of
 from truegreen.work.gates.rooms import Restore, Room, Site, room
-from truegreen.work.gates.test_files import is_snapshot
+from truegreen.work.gates.test_files import is_doctest, is_snapshot
 from truegreen.work.weighing import compared, depends_on_tree, has_baseline, levelled, settled
 from truegreen.work.workspace import Change
 
@@ -198,9 +198,9 @@ def _answered(gate: Gate, site: Site, phase: Phase, pinned: Mapping[str, Any]) -
 
 
 def _reported_files(pinned: Mapping[str, Any]) -> tuple[str, ...]:
-    """Files that a gate's report named on the base."""
-    ids = expanded_ids(pinned.get("ids")) or {}
-    files = {name.partition("::")[0] for name in ids if "::" in name}
+    """Files that a gate's report named on the base, but for product files with doctests."""
+    named = (name.partition("::") for name in expanded_ids(pinned.get("ids")) or {})
+    files = {file for file, _, test in named if test and not is_doctest(file, test)}
     return tuple(sorted(file for file in files if "." in file))
 
 
@@ -466,6 +466,9 @@ class _Checks:
         said = []
         if passed:
             said.append(f"{', '.join(passed)} passed before the agent started, too")
+        still = [f.check for f in last if f.before is _FAILED and f.outcome is not _PASSED]
+        if still:
+            said.append(f"{', '.join(still)} failed before the agent started, and no pass followed")
         if unasked and not self.passed_evaluators():
             said.append(f"{', '.join(unasked)} gave no answer before the agent started")
         if not changed:

@@ -12,6 +12,7 @@ from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.own import own_of
 from truegreen.work.gates.spoken import gate_of
+from truegreen.work.gates.test_files import is_doctest
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
@@ -161,6 +162,32 @@ def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp
     found = tree.ask(run_gate("npm", "test"), **site)
     assert "module" in found.evidence["output"]
     assert found.level is Level.A1
+    tree.write({"package.json": package % ("exit 1", ', "jest": {"testMatch": []}')})
+    assert tree.ask(run_gate("npm", "test"), **site).level is Level.A1
+    tree.write({"package.json": package % ("exit 1", ', "version": "2", "dependencies": {}')})
+    found = tree.ask(run_gate("npm", "test"), **site)
+    assert "version" in found.evidence["output"]
+    assert found.level is Level.A2
+
+
+@pytest.mark.parametrize(
+    ("file", "test", "expected"),
+    [
+        ("src/shop/core.py", "shop.core.total", True),
+        ("src/shop/core.py", "shop.core", True),
+        ("src/shop/__init__.py", "shop.total", True),
+        ("core.py", "core.Basket.total", True),
+        ("core.py", "core", True),
+        ("src/shop/core.py", "total", False),
+        ("src/shop/core.py", "TestTotal::test_core", False),
+        ("src/shop/core.py", "other.core.total", False),
+        ("src/shop/core.py", "test_total[shop.core.total]", False),
+        ("tests/test_core.py", "test_core", False),
+        ("docs/guide.rst", "guide.rst", False),
+    ],
+)
+def test_a_doctest_of_a_product_file_is_told_by_its_name(file, test, expected):
+    assert is_doctest(file, test) is expected
 
 
 def test_a_script_that_runs_in_the_workspace_itself_is_worth_a1(tmp_path):

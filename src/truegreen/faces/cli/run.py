@@ -334,7 +334,7 @@ _RUN = Declared(
     ),
     _WORDS,
     (
-        'truegreen run --gate "pytest -q" --protect "tests/**" -- claude -p "fix the parser"',
+        'truegreen run --gate "pytest -q" -- claude -p "fix the parser"',
         "truegreen run --gate ./check.sh --cap time=30m,idle=5m -- python agent.py",
         "truegreen run --task fix-parser            a template of truegreen.toml",
         "truegreen run --gate make --no-wait -- codex exec 'build it'    in the background",

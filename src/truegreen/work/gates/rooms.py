@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 
+import msgspec
 from msgspec import Struct
 
 from truegreen.contract import Gate, GateKind, Isolation, Tampering
@@ -145,7 +146,7 @@ def _left_room(
     own = own_files(gate, site.folder)
     changed = {change.path: change.how for change in changes}
     altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
-    altered = [path for path in altered if not _same_settings(site, path)]
+    altered = [path for path in altered if not _same_commands(site, path)]
     added = [path for path, how in changed.items() if how == "added"]
     if added and (own.groups or own.unwanted):
         altered += own.stand_ins(added, site.workspace.paths(site.base))
@@ -250,6 +251,25 @@ def _make_folder(root: str, folder: str) -> None:
     if folder:
         with contextlib.suppress(FileExistsError, NotADirectoryError):
             os.makedirs(os.path.join(root, folder), exist_ok=True)
+
+
+def _same_commands(site: Site, path: str) -> bool:
+    """Whether a file that names the commands of a check still names the same ones."""
+    if os.path.basename(path) != "package.json":
+        return _same_settings(site, path)
+    before, after = (_scripts(_blob(site, tree, path)) for tree in (site.base, site.left))
+    return before is not None and before == after
+
+
+class _Package(Struct, frozen=True):
+    scripts: dict[str, str] = {}
+
+
+def _scripts(data: bytes | None) -> dict[str, str] | None:
+    try:
+        return msgspec.json.decode(data, type=_Package).scripts if data is not None else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def _same_settings(site: Site, path: str) -> bool:

@@ -38,7 +38,7 @@ _INI = late(
 _HEADER = late(r"\[[^\[\]]+\]\s*(?:[#;][^\[\]]*)?")
 _PLUGINS = "pytest11"
 _NODE = (
-    *("scripts", "workspaces", "config"),
+    *("scripts", "type", "workspaces", "config"),
     *("jest", "mocha", "vitest", "ava", "tap", "nyc", "c8", "tape", "karma", "cypress", "wdio"),
     *("babel", "eslintConfig", "prettier", "stylelint", "xo", "standard"),
 )

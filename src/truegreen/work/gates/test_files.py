@@ -56,6 +56,22 @@ def is_snapshot(path: str) -> bool:
     return bool(_SNAPSHOTS.search(path))
 
 
+def is_doctest(file: str, test: str) -> bool:
+    """Whether a test of a Python file is a doctest, which is called by the module's full name.
+
+    `src/shop/core.py::shop.core.total` is one: its file is the product, and can't be restored.
+    """
+    stem, suffix = os.path.splitext(file)
+    if suffix != ".py" or _TEST_NAMES.search(file):
+        return False
+    module = stem.removesuffix("/__init__").split("/")
+    words = test.partition("[")[0].split(".")
+    if module[-1] not in words:
+        return False
+    named = words[: words.index(module[-1]) + 1]
+    return module[-len(named) :] == named
+
+
 def tests_among(
     paths: Iterable[str], gate: Gate, folder: str, base: Collection[str], reported: Iterable[str]
 ) -> list[str]:
