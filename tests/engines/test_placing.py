@@ -86,8 +86,9 @@ def look_again(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_as_many_jobs_are_handed_over_as_there_is_room_for(stage: Stage, played: Played) -> None:
-    for _ in range(3):
-        stage.add()
+    for name in "abc":  # a folder has one task at a time
+        (stage.folder / name).mkdir()
+        stage.add(cwd=str(stage.folder / name))
     assert len(played.scheduler.tick()) == 2
     assert played.scheduler.tick() == []
     assert played.scheduler.at_once == 2

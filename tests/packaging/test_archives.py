@@ -91,7 +91,8 @@ def test_the_manual_page_lands_where_man_and_pipx_look(installed: Path) -> None:
 
 
 def test_the_wheel_alone_takes_a_command_to_a_verdict(furnished_install: Path) -> None:
-    answer = run(furnished_install, "truegreen", "run", "--gate", "true", "--", "true")
+    gate = ("--gate", "test -f made")
+    answer = run(furnished_install, "truegreen", "run", *gate, "--", "touch", "made")
     assert answer.returncode == 0, answer
     assert "● succeeded" in answer.stdout
     where = run(furnished_install, "python", "-c", "import truegreen; print(truegreen.__file__)")

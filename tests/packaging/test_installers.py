@@ -124,4 +124,6 @@ def test_what_was_installed_takes_a_command_to_a_verdict(
     room = Room(tmp_path, built)
     program = way(room)
     assert room.does(program, "--version") == f"truegreen {__version__}\n"
-    assert "● succeeded" in room.does(program, "run", "--gate", "true", "--", "true")
+    assert "● succeeded" in room.does(
+        program, "run", "--gate", "test -f made", "--", "touch", "made"
+    )

@@ -90,7 +90,8 @@ def test_done_with_a_red_gate_is_a_silent_failure(claude_code: Client, walk: Wal
 def test_the_next_attempt_is_told_what_the_gate_found(claude_code: Client, walk: Walk):
     script = [Step("I am done."), writing(claude_code), Step("I am done now.")]
 
-    outcome, endpoint = run(claude_code, walk, script, *GATE, flags=claude_code.free)
+    twice = ("--max-attempts", "2")
+    outcome, endpoint = run(claude_code, walk, script, *GATE, *twice, flags=claude_code.free)
 
     assert outcome.status == 0
     assert [one["cell"] for one in outcome.task["runs"]] == ["silent_failure", "true_green"]
@@ -123,7 +124,7 @@ def test_a_turn_cap_passes_the_stop_hook_by_and_the_host_asks_the_gate(
     assert outcome.axes == ("capped", "failed")
     assert outcome.exit == ("max_iterations", "turn_cap")
     assert outcome.cell == "cap_hit"
-    (finding,) = outcome.task["verdict"]["findings"]
+    (finding,) = outcome.findings
     assert (finding["check"], finding["outcome"]) == ("grep", "failed")
     assert not (walk.folder / "hook-was-asked").exists()
     assert len(endpoint.turns) == 2

@@ -171,7 +171,8 @@ class Tasks(Dispatch):
         decide(task.status, wanted, sealed=task.sealed_at is not None)
         if task.status is TaskStatus.RUNNING:
             raise Refused(f"{task.id} has a live run; stop it first", status=task.status)
-        more = more if wanted is Move.REOPEN else max(more, _lacking(task))
+        if wanted is not Move.REOPEN and more >= 0:
+            more = max(more, _lacking(task))
         changes = reset(task, more) if wanted is Move.REOPEN else _paid(task, more)
         if wanted is Move.RETRY:
             changes |= self._left(tx, task)

@@ -155,8 +155,8 @@ def beside() -> list[threading.Thread]:
 
 
 def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(suite: Suite):
-    slow = TESTS.replace("assert double(0)", "__import__('time').sleep(60); assert double(0)")
-    suite.write({"core.py": FIXED, "tests/test_core.py": slow})
+    slow = f"{FIXED}\n\nquick = double\n\n\ndef double(n):\n    __import__('time').sleep(60)\n"
+    suite.write({"core.py": f"{slow}    return quick(n)\n"})
     begun, seen = list[float](), set[int]()
 
     def tick() -> None:
