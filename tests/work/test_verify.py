@@ -561,6 +561,23 @@ def test_forgetting_what_was_before_never_makes_a_pass(findings, terms, exit_, c
     assert conclude(blind, terms, exit_, changed=changed).outcome is not Outcome.PASSED
 
 
+@pytest.mark.parametrize("require", list(Level))
+@pytest.mark.parametrize("level", list(Level))
+def test_a_pass_needs_the_level_that_is_required(level, require):
+    verdict = conclude([finding(level=level)], contract("tests", require=require))
+    assert verdict.level is level
+    assert (verdict.outcome is Outcome.PASSED) == (level >= require)
+    assert verdict.reason.startswith("weak_evidence: ") == (level < require)
+
+
+@pytest.mark.parametrize(("require", "outcome"), [("A2", Outcome.PASSED), ("A3", ERROR)])
+def test_an_evaluator_that_agrees_lifts_the_level_to_its_own(require, outcome):
+    terms = contract("tests", evaluators=(JUDGE,), require=Level(require))
+    found = [finding(level=Level.A1), finding("reviewer", score=0.9, level=Level.A2)]
+    verdict = conclude(found, terms)
+    assert (verdict.level, verdict.outcome.value) == (Level.A2, outcome.value)
+
+
 def test_a_gate_that_passed_before_is_no_proof():
     kept = finding(before=PASSED)
     verdict = conclude([kept], contract("tests"))
