@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.forking import Forge
-from tests.walk.conftest import Outcome, Walk, shell
+from tests.walk.conftest import Outcome, Walk, shell, until
 
 CALC = "def add(a, b):\n    return a - b\n"
 TESTS = """\
@@ -130,6 +130,20 @@ def test_a_check_that_the_agent_would_write_itself_is_refused(project: Walk):
         assert "the agent would write its own exam" in answer.json()["error"]["message"]
         assert not (project.folder / "made.sh").exists()
     assert project.tg("list", "--json", TRUEGREEN_STORE=project.store).json()["tasks"] == []
+
+
+@pytest.mark.usefixtures("isolation")
+def test_a_second_task_is_refused_in_a_folder_in_use(project: Walk):
+    gate = ("--gate", "test -f made")
+    store = {"TRUEGREEN_STORE": project.store}
+    first = project.start(*gate, *shell("touch begun; sleep 6; touch made"), **store)
+    until((project.folder / "begun").exists, 30)
+    answer = project.tg("run", "--json", *gate, *shell("touch second"), **store)
+    assert (answer.status, answer.json()["error"]["code"]) == (2, "folder_in_use")
+    assert not (project.folder / "second").exists()
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert len(project.tg("list", "--json", **store).json()["tasks"]) == 1
 
 
 def test_an_old_artifact_is_no_result_of_this_run(project: Walk, isolation: str):
