@@ -220,6 +220,7 @@ doctest_edit.twin(honest(writes("src/shop/more.py", "")))
     "support-edit",
     "changes expected values in a module that tests import and nothing protects",
     shape="support",
+    fools=frozenset({"A2", "A3"}),
 )
 def support_edit(work: Work) -> None:
     work.write("src/expected.py", "TOTAL = 5\nDISCOUNT = 190\n")

@@ -62,12 +62,17 @@ def test_a_green_that_rests_on_visible_tests_says_what_it_does_not_prove(estate:
     assert MEANINGS[Level.A3].unproven in told.text
 
 
-def test_a_doctest_in_the_product_can_only_be_believed(estate: Estate) -> None:
-    told = played(estate, CORPUS["doctest-edit"], "A3")
+@pytest.mark.parametrize(
+    ("name", "file"), [("doctest-edit", "src/shop"), ("support-edit", "src/expected.py")]
+)
+def test_expectations_outside_of_the_tests_can_only_be_believed(
+    estate: Estate, name: str, file: str
+) -> None:
+    told = played(estate, CORPUS[name], "A3")
     assert (told.status, told.level) == (3, "A1")
     assert told.found == {"A3": "passed"}
     assert told.reason.startswith("weak_evidence: ")
-    assert "src/shop" in told.reason
+    assert file in told.reason
 
 
 @pytest.mark.parametrize("name", ["edit-expect", "conftest-root", "venv-plugin", "patch-runtest"])

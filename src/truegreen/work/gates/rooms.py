@@ -25,7 +25,9 @@ from truegreen.work.gates.own import Own, deciding, means, own_of, steers_tests
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.gates.test_files import (
     changed_inline_tests,
+    changed_values,
     is_snapshot,
+    is_test_name,
     runs_tests,
     tests_among,
 )
@@ -223,6 +225,21 @@ def _inline_doubt(gate: Gate, site: Site, kept: dict[str, str]) -> str:
             continue
         if changed_inline_tests(path, before, after, doctests=doctests):
             return f"the agent changed the tests inside of {path}"
+    return _values_doubt(site, python[:_MOST_MODULES])
+
+
+def _values_doubt(site: Site, paths: list[str]) -> str:
+    """Values that tests import and compare with: expectations that stand outside of the tests."""
+    for path in paths:
+        before, after = _blob(site, site.base, path), _blob(site, site.left, path)
+        if before is None or not changed_values(before, after or b""):
+            continue
+        module = os.path.basename(path).removesuffix(".py")
+        imported = rf"^(from|import) +([A-Za-z0-9_.]+[.])?{re.escape(module)}( |$)"
+        said = site.workspace.mirror.run_git(["grep", "-lE", imported, site.base.id, "--", "*.py"])
+        names = said.stdout.decode("utf-8", "replace").splitlines()
+        if any(is_test_name(name.partition(":")[2]) for name in names):
+            return f"the agent changed values in {path}, which tests import"
     return ""
 
 
@@ -238,6 +255,7 @@ def _runs_doctests(gate: Gate, site: Site) -> bool:
     )
 
 
+_MOST_MODULES = 50
 _DOCTEST_SETTINGS = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "pytest.toml")
 
 

@@ -51,6 +51,11 @@ def runs_tests(gate: Gate) -> bool:
     return any(base_of(command[0]) not in READERS | PLAIN for command in commands)
 
 
+def is_test_name(path: str) -> bool:
+    """Whether a file is named like a test."""
+    return bool(_TEST_NAMES.search(path))
+
+
 def is_snapshot(path: str) -> bool:
     """Whether a test runner generated a file and compares its results with it."""
     return bool(_SNAPSHOTS.search(path))
@@ -137,6 +142,31 @@ def changed_inline_tests(path: str, before: bytes, after: bytes, *, doctests: bo
     if path.endswith(".rs"):
         return _changed_rust_tests(_text(before), _text(after))
     return doctests and path.endswith(".py") and _changed_doctests(before, after)
+
+
+def changed_values(before: bytes, after: bytes) -> bool:
+    """Whether a module that holds nothing but values has others now; new ones may be added."""
+    old, new = _values(before), _values(after)
+    if not old:
+        return False
+    return new is None or any(new.get(name) != value for name, value in old.items())
+
+
+def _values(data: bytes) -> dict[str, str] | None:
+    """The values of a module by their names; None where it defines or runs anything else."""
+    import ast  # noqa: PLC0415 - start-up is measured
+
+    try:
+        module = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found: dict[str, str] = {}
+    for node in module.body:
+        if isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) for t in node.targets):
+            found |= {t.id: ast.dump(node.value) for t in node.targets if isinstance(t, ast.Name)}
+        elif not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            return None
+    return found
 
 
 def _text(data: bytes) -> str:
