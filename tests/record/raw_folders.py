@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from truegreen.facts import Ticket
 
-HOST, FOLDER = "here", "/work/repo/"
+HOST, FOLDER = "here", "/srv/repo/"
 _HOSTS = (f"here-{number}" for number in itertools.count())
 """A host of its own for each attack: they share a store."""
-OVERLAPPING = (FOLDER, "/work/repo/sub/", "/work/", "/")
+OVERLAPPING = (FOLDER, "/srv/repo/sub/", "/srv/", "/")
 
 
 def works_in(ledger: Ledger, folder: str, host: str = HOST, lease_seconds: float = 60.0) -> Ticket:

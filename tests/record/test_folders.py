@@ -21,7 +21,7 @@ from truegreen.record.ledger import Ledger, Start
 @pytest.mark.parametrize("folder", OVERLAPPING)
 def test_a_folder_above_or_below_one_in_use_is_in_use(ledger: Ledger, folder: str) -> None:
     first = works_in(ledger, FOLDER)
-    with pytest.raises(FolderInUse, match=f"{first.task} works in /work/repo;") as refused:
+    with pytest.raises(FolderInUse, match=f"{first.task} works in /srv/repo;") as refused:
         works_in(ledger, folder)
     assert refused.value.details["task"] == first.task
     found = ledger.in_folder(HOST, folder)
@@ -30,7 +30,7 @@ def test_a_folder_above_or_below_one_in_use_is_in_use(ledger: Ledger, folder: st
 
 
 @pytest.mark.parametrize(
-    ("folder", "host"), [("/work/repository/", HOST), ("/work/rep/", HOST), (FOLDER, "there")]
+    ("folder", "host"), [("/srv/repository/", HOST), ("/srv/rep/", HOST), (FOLDER, "there")]
 )
 def test_a_like_name_or_another_host_is_another_folder(
     ledger: Ledger, folder: str, host: str
@@ -72,7 +72,7 @@ def test_a_run_that_is_taken_over_works_in_no_folder(ledger: Ledger) -> None:
 
 def test_of_many_that_begin_at_once_in_a_folder_one_does(ledger: Ledger) -> None:
     tasks = [opened(ledger) for _ in range(8)]
-    folders = ["/work/repo/", "/work/repo/sub/"] * 4
+    folders = ["/srv/repo/", "/srv/repo/sub/"] * 4
 
     def start(task: str, folder: str) -> bool:
         try:
@@ -100,12 +100,12 @@ def test_files_that_were_looked_at_before_another_task_worked_there_are_looked_a
 
 
 def test_a_queued_task_is_held_while_another_works_in_its_folder(ledger: Ledger) -> None:
-    waiting = opened(ledger, cwd="/work/repo/sub")
+    waiting = opened(ledger, cwd="/srv/repo/sub")
     assert ledger.why(waiting.id).hold is None
     first = works_in(ledger, FOLDER, host=node())
     found = ledger.why(waiting.id)
     assert (found.hold, found.folder_taken_by) == (Hold.FOLDER, first.task)
-    assert found.folder == "/work/repo/sub/"
+    assert found.folder == "/srv/repo/sub/"
     assert ledger.dispatchable() == []
     assert ledger.claim_next(Start("x")) == []
     assert ledger.holds([waiting])[waiting.key] is Hold.FOLDER
@@ -114,7 +114,7 @@ def test_a_queued_task_is_held_while_another_works_in_its_folder(ledger: Ledger)
 
 
 def test_a_lease_that_ran_out_holds_no_queued_task_back(ledger: Ledger) -> None:
-    waiting = opened(ledger, cwd="/work/repo")
+    waiting = opened(ledger, cwd="/srv/repo")
     works_in(ledger, FOLDER, host=node(), lease_seconds=-1.0)
     assert ledger.why(waiting.id).hold is None
 
@@ -123,16 +123,16 @@ def test_a_lease_that_ran_out_holds_no_queued_task_back(ledger: Ledger) -> None:
 def test_a_task_with_a_checkout_of_its_own_is_not_held(ledger: Ledger, terms: str) -> None:
     source = Source(remote="/r.git", commit="0" * 40, host=node(), apart=True)
     given = {"worktree": True} if terms == "worktree" else {"source": source}
-    task = opened(ledger, cwd="/work/repo", **given)
+    task = opened(ledger, cwd="/srv/repo", **given)
     works_in(ledger, FOLDER, host=node())
     assert ledger.why(task.id).hold is None
 
 
 def test_a_task_between_two_attempts_keeps_its_folder(ledger: Ledger) -> None:
-    first = opened(ledger, cwd="/work/repo")
+    first = opened(ledger, cwd="/srv/repo")
     start = Start("test", folder_host=node(), folder=FOLDER)
     ticket = ledger.start(first.id, start)
-    second = opened(ledger, cwd="/work/repo", priority=5)
+    second = opened(ledger, cwd="/srv/repo", priority=5)
     ledger.end_run(ticket, ended(ExitDetail.RATE_LIMITED))
     assert ledger.task(first.id).status == "queued"
     found = ledger.why(second.id)
@@ -152,8 +152,8 @@ def test_a_folder_is_kept_by_its_real_path(tmp_path: Path) -> None:
 
 
 def test_of_queued_tasks_for_one_folder_one_is_taken_at_a_time(ledger: Ledger) -> None:
-    first, second = (opened(ledger, cwd="/work/repo") for _ in range(2))
-    apart = opened(ledger, cwd="/work/other")
+    first, second = (opened(ledger, cwd="/srv/repo") for _ in range(2))
+    apart = opened(ledger, cwd="/srv/other")
     due = ledger.dispatchable()
     assert [each.task for each in due] == [first.id, second.id, apart.id]
     assert all(each.shares for each in due)
@@ -169,7 +169,7 @@ def test_of_queued_tasks_for_one_folder_one_is_taken_at_a_time(ledger: Ledger) -
 def test_a_supervisor_that_goes_on_with_a_task_keeps_its_folder_from_a_start(
     ledger: Ledger,
 ) -> None:
-    first = opened(ledger, cwd="/work/repo")
+    first = opened(ledger, cwd="/srv/repo")
     start = Start("test", folder_host=node(), folder=FOLDER)
     ledger.end_run(ledger.start(first.id, start), ended(ExitDetail.RATE_LIMITED))
     ledger.reserve(first.id, "seat")
