@@ -117,7 +117,7 @@ def check_gate(gate: Gate, site: Site, *, pinned: Mapping[str, Any] = {}) -> Fin
 def _said_before(earlier: Sequence[Finding], site: Site) -> dict[str, Finding]:
     """By gate, the first clear answer about the base of the task.
 
-    It was given before any agent; whoever asks later may see what an agent left around the base: a
+    It was given before any agent; a later answer may see what an agent left around the base: a
     file beside the copy, a deployment, a branch.
     """
     said: dict[str, Finding] = {}

@@ -112,7 +112,7 @@ def room(
     """
     folder = os.path.join(site.scratch, f"gate-{gate.name}-{os.urandom(4).hex()}")
     try:
-        # A gate may need rooms beside this one, that nobody can tell from it
+        # A gate may need folders beside this one, under names that do not differ from it
         inner = os.path.join(folder, os.urandom(4).hex())
         if before:
             yield _made(inner, lambda: _base_room(gate, site, inner))

@@ -150,7 +150,7 @@ def _set(repository: dotgit.Repository, branch: str, commit: str, ours: str) -> 
     try:
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     except FileExistsError:
-        return False  # somebody's git is at it
+        return False  # another git process holds the lock
     try:
         with open(handle, "wb") as file:
             file.write(commit.encode("ascii") + b"\n")

@@ -105,7 +105,7 @@ def _repository(
 
 
 class _Git:
-    """git in a repository that nobody else has seen yet."""
+    """Run git in a repository that was just created."""
 
     def __init__(self, program: str, folder: str) -> None:
         self._program, self._folder = program, folder

@@ -251,7 +251,7 @@ class _Sitting:
                 told = {"ids": compact_ids(ids), "by_count": sorted(number)}
                 answer = replace(answer, evidence={**answer.evidence, **told})
         elif not self.on_base and self.pinned.unlisted:
-            # Nobody knows from before; whatever differs is compared by its number
+            # The base has no record of these; ids that differ are compared by count
             new = [
                 [case.id for case in each.cases if file_of(case.id) in self.pinned.unlisted]
                 for each in (main, said)

@@ -20,7 +20,7 @@ _ORDER = (SKIPPED, XFAILED, FAILED, ERROR, FLAKY, PASSED)
 
 
 class Pinned(NamedTuple):
-    """What the gate found before the agent. `ids` is None where nobody knows."""
+    """What the gate found before the agent. `ids` is None where that is unknown."""
 
     ids: dict[str, str] | None = None
     unlisted: frozenset[str] = frozenset()
