@@ -236,9 +236,11 @@ def _values_doubt(site: Site, paths: list[str]) -> str:
             continue
         module = os.path.basename(path).removesuffix(".py")
         imported = rf"^(from|import) +([A-Za-z0-9_.]+[.])?{re.escape(module)}( |$)"
-        said = site.workspace.mirror.run_git(["grep", "-lE", imported, site.base.id, "--", "*.py"])
-        names = said.stdout.decode("utf-8", "replace").splitlines()
-        if any(is_test_name(name.partition(":")[2]) for name in names):
+        said = site.workspace.mirror.run_git(["grep", "-IlE", imported, site.base.id])
+        names = [
+            line.partition(":")[2] for line in said.stdout.decode("utf-8", "replace").split("\n")
+        ]
+        if any(name.endswith(".py") and is_test_name(name) for name in names):
             return f"the agent changed values in {path}, which tests import"
     return ""
 

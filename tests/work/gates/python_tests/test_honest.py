@@ -364,12 +364,20 @@ DOCTESTS = {
 }
 
 
-def test_doctests_in_files_of_the_agent_are_its_own(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("example", "level"),
+    [("1 + 1", Level.A3), ("3 - 1", Level.A1)],
+    ids=["left alone", "changed"],
+)
+def test_only_a_changed_doctest_makes_the_product_file_a_test_of_the_agent(
+    tmp_path: Path, example: str, level: Level
+):
     suite = Suite(tmp_path, DOCTESTS)
-    left = {"core.py": DOCTESTS["core.py"].replace(CORE, FIXED)}
+    before = DOCTESTS["core.py"]
+    left = {"core.py": before.replace(CORE, FIXED).replace("1 + 1", example)}
     found = suite.write(left).judge("--doctest-modules", protect=("test_core.py",))
-    assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, Level.A1, 2)
-    assert "core.py" in found.evidence["doubt"]
+    assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, level, 2)
+    assert ("core.py" in found.evidence.get("doubt", "")) is (level is Level.A1)
 
 
 INCREMENTAL = {
