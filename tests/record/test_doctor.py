@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,7 +22,7 @@ from truegreen.app import anchor_path
 from truegreen.config import load_config
 from truegreen.model import TaskStatus
 from truegreen.record import doctor, migrate
-from truegreen.record.chain import GENESIS, SEALED, Anchor, seal
+from truegreen.record.chain import GENESIS, SEALED, Anchor, Reach, seal
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.rows import Event
 from truegreen.record.store import Store
@@ -237,6 +240,57 @@ def test_a_mark_that_was_cut_by_a_crash_is_not_one(tmp_path: Path, sqlite_url: s
     path.write_bytes(whole + b'{"xact":0,"key":2,"ev')
     assert len(Anchor(str(path)).marks()) == 1
     assert Anchor(str(path)).last().events == 1
+    opened(ledger)
+    ledger.mark()
+    assert [mark.events for mark in Anchor(str(path)).marks()] == [1, 2]
+    ledger.close()
+
+
+def test_two_processes_that_mark_at_once_take_turns(store_url: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "anchor")
+    first, second = (open_ledger(store_url, anchor=path) for _ in range(2))
+    anchor = first.anchor
+    assert anchor
+    opened(first)
+    overtaking = threading.Thread(target=second.close)
+
+    def overtaken(reach: Reach) -> Iterator[Event]:
+        opened(second)
+        overtaking.start()
+        overtaking.join(0.3)
+        assert overtaking.is_alive(), "the second waits for the first"
+        yield from (told.event for told in first._since(reach))
+
+    anchor.extend(overtaken)
+    overtaking.join(20)
+    assert not overtaking.is_alive()
+    assert doctor.examine(first) == []
+    assert anchor.last().events == 2
+    first.close()
+
+
+_ADDS = """
+import sys
+from truegreen.record.ledger import open_ledger
+from tests.record.lives import opened
+for _ in range(4):
+    ledger = open_ledger(sys.argv[1], anchor=sys.argv[2])
+    opened(ledger)
+    ledger.close()
+"""
+
+
+def test_many_processes_that_add_at_once_leave_a_history_as_it_was_anchored(
+    store_url: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "anchor")
+    open_ledger(store_url, anchor=path).close()
+    command = [sys.executable, "-c", _ADDS, store_url, path]
+    adding = [subprocess.Popen(command) for _ in range(8)]
+    assert [each.wait(100) for each in adding] == [0] * 8
+    ledger = open_ledger(store_url, anchor=path)
+    assert doctor.examine(ledger) == []
+    assert Anchor(path).last().events == 32
     ledger.close()
 
 

@@ -21,6 +21,7 @@ from truegreen.contract import Isolation
 from truegreen.errors import DiskFull, Unavailable
 from truegreen.work import process
 from truegreen.work.process import Ended, Identity, Limits, run, tool
+from truegreen.work.shim import beneath, table
 
 
 @pytest.fixture(params=[Isolation.JAIL, Isolation.REAPER, Isolation.NONE])
@@ -194,10 +195,33 @@ def test_the_time_cap_asks_first_and_then_kills(tmp_path: Path, isolation: Isola
     assert (ended.stopped, ended.code, ended.signal) == ("time", None, signal.SIGKILL)
 
 
-def test_silence_and_rest_together_are_idle(tmp_path: Path, isolation: Isolation):
-    ended = run(launch(tmp_path, "sleep", "20", isolation=isolation, idle_s=0.5))
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(), Limits(processes=100), Limits(resident=1 << 33)],
+    ids=["unbounded", "processes", "memory"],
+)
+def test_silence_and_rest_together_are_idle(
+    tmp_path: Path, isolation: Isolation, limits: Limits
+) -> None:
+    given = launch(tmp_path, "sleep", "20", isolation=isolation, idle_s=2.0, limits=limits)
+    ended = run(given)
     assert (ended.stopped, ended.signal) == ("idle", signal.SIGTERM)
-    assert 0.5 <= ended.seconds < 5
+    assert 2.0 <= ended.seconds < 5
+
+
+def test_the_guard_of_a_sleeping_tree_hardly_computes(tmp_path: Path, isolation: Isolation) -> None:
+    spent: list[int] = []
+
+    def tick() -> str | None:
+        everybody = table()
+        spent.append(sum(entry.ticks for entry in beneath({os.getpid()}, everybody)))
+        return None
+
+    limits = Limits(processes=1000, resident=1 << 35)
+    given = launch(tmp_path, "sleep", "5", isolation=isolation, limits=limits)
+    assert run(given, tick=tick, tick_s=1.0).code == 0
+    assert len(spent) >= 4
+    assert spent[-1] - spent[0] <= len(spent) // 2, "in hundredths of a second"
 
 
 @pytest.mark.criterion("H06")

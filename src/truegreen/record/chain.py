@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -103,16 +103,12 @@ class Anchor:
         mark = self._mark(lines[-2])
         return Reach(mark.xact, mark.key, mark.events, bytes.fromhex(mark.digest))
 
-    def extend(self, events: Iterable[Event]) -> None:
-        """Mark how far the history has come, durably; who came further meanwhile wins."""
-        before = reach = self.last()
-        at = 0
-        for event in events:
-            reach, at = reach.over(event), event.at
-        if reach.events > before.events:
-            self._append(Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at))
+    def extend(self, since: Callable[[Reach], Iterable[Event]]) -> None:
+        """Mark how far the history has come, durably.
 
-    def _append(self, mark: Mark) -> None:
+        `since` gives the events after a mark. The file is locked from reading the last mark until
+        the next one is written: a mark is only true if no other process wrote one in between.
+        """
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
@@ -121,14 +117,27 @@ class Anchor:
             raise Unavailable(message) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            before = self.last()
-            if before.events < mark.events:
+            _drop_torn_line(handle)
+            before = reach = self.last()
+            at = 0
+            for event in since(before):
+                reach, at = reach.over(event), event.at
+            if reach.events > before.events:
+                mark = Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at)
                 os.write(handle, msgspec.json.encode(mark) + b"\n")
                 os.fsync(handle)
             if before == Reach():
                 _keep_name(os.path.dirname(self.path))
         finally:
             os.close(handle)
+
+
+def _drop_torn_line(handle: int) -> None:
+    """Cut off the line that a crash left without an end: the next mark must not follow on it."""
+    size = os.fstat(handle).st_size
+    tail = os.pread(handle, _TAIL, max(0, size - _TAIL))
+    if tail and not tail.endswith(b"\n"):
+        os.ftruncate(handle, size - len(tail) + tail.rfind(b"\n") + 1)
 
 
 def _keep_name(folder: str) -> None:

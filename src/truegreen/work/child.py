@@ -14,7 +14,7 @@ from typing import Protocol
 from truegreen.contract.terms import Isolation
 from truegreen.work.lifeline import LAPSED, Lifeline
 from truegreen.work.shim import Entry, entry_of, table
-from truegreen.work.tree import Identity, Swept, family, hunted, printable
+from truegreen.work.tree import Identity, Swept, cpu_seconds, family, hunted, printable
 
 CHUNK = 1 << 16
 _TROUBLE = 2000
@@ -101,6 +101,9 @@ class Child(Protocol):
 
     def gone(self) -> bool:
         """Look at it when its outermost process has ended; False when some of it may live on."""
+
+    def cpu_seconds(self) -> float:
+        """The processor time that it has used so far; that of its guard does not count."""
 
     def close(self) -> None:
         """Let go of all that was opened for it."""
@@ -191,6 +194,10 @@ class Guarded:
         found, left = hunted(self._tag, self.identity)
         self._add([entry for entry in found if entry.pid != self.pid])
         self.account.left = [entry.pid for entry in left]
+
+    def cpu_seconds(self) -> float:
+        """Without the guard, which bubblewrap starts in a jail."""
+        return cpu_seconds(self.pid, guards=2 if self.isolation is Isolation.JAIL else 1)
 
     def close(self) -> None:
         """Close the pipes: for a guard that still lives, the order to end all."""
@@ -297,6 +304,10 @@ class Group:
             kin = family(self._tag, self.identity)
             return [entry.pid for entry in kin if entry.pid not in killed]
         return []
+
+    def cpu_seconds(self) -> float:
+        """Of the group's leader and all beneath it."""
+        return cpu_seconds(self.pid, guards=0)
 
     def close(self) -> None:
         """Close the handle."""

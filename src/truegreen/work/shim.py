@@ -31,6 +31,10 @@ KILL_BOUND = 2.0
 DYING = 0.02
 """How long the killed may take to fall before we look for others."""
 LOOK = 0.05
+MOST_LOOK = 2.0
+"""The longest time between two looks at all processes."""
+FILL_RATE = 8 << 30
+"""More bytes than processes can fill in a second."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MARK = 1 << 62
 _SUBREAPER, _DUMPABLE, _PARENT_DEATH = 36, 4, 1
@@ -63,6 +67,11 @@ class Entry:
     def ticks(self) -> int:
         """The processor time of it and of those that it has waited for."""
         return sum(map(int, self._words[11:15]))
+
+    @property
+    def own_ticks(self) -> int:
+        """The processor time of it alone."""
+        return sum(map(int, self._words[11:13]))
 
     @property
     def pages(self) -> int:
@@ -105,6 +114,14 @@ def table(known: dict[int, Entry] | None = None) -> dict[int, Entry]:
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     found = (known.get(pid) or entry_of(pid) for pid in pids)
     return {entry.pid: entry for entry in found if entry}
+
+
+def last_pid() -> int:
+    """The number that the youngest process or thread got; 0 where the kernel does not say."""
+    try:
+        return int(read_all("/proc/loadavg").split()[4])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def pages_held(entry: Entry) -> int:
@@ -190,11 +207,13 @@ def silence(
 
 def all_dead(entries: list[Entry]) -> bool:
     """Whether none of these acts any more."""
-    for entry in entries:
-        now = entry_of(entry.pid)
-        if now and now.start == entry.start and now.alive:
-            return False
-    return True
+    return not any(_anew([entry]) for entry in entries)
+
+
+def _anew(entries: list[Entry]) -> list[Entry]:
+    """These processes as they are now, those that still act."""
+    found = [(entry, entry_of(entry.pid)) for entry in entries]
+    return [now for old, now in found if now and now.start == old.start and now.alive]
 
 
 def _stop(entries: list[Entry], *, groups: bool) -> None:
@@ -222,6 +241,9 @@ class Guard:
         self.childless = False
         self.cpu = 0.0
         self.next_weighing = 0.0
+        self.known: list[Entry] = []
+        self.born = 0
+        self.next_look = 0.0
         self.until = spec.until
         self.wake = _wake_up_pipe()
 
@@ -322,11 +344,28 @@ class Guard:
         return bool(self.spec.processes or self.spec.resident)
 
     def excess(self) -> str:
-        """What there is too much of."""
-        living = self.living()
-        if self.spec.processes and len(living) > self.spec.processes:
+        """What there is too much of.
+
+        Reading all of /proc costs milliseconds. It is read when so many processes were born that
+        the bound could be passed, or when there was time to fill the memory that was left.
+        """
+        born, now = last_pid(), time.monotonic()
+        fresh = born - self.born
+        known = bool(born and self.born) and fresh >= 0
+        few = not self.spec.processes or len(self.known) + fresh <= self.spec.processes
+        if known and few and now < self.next_look:
+            return ""
+        again = known and not fresh
+        self.born = born
+        self.known = _anew(self.known) if again else self.living()
+        if self.spec.processes and len(self.known) > self.spec.processes:
             return "processes"
-        return "memory" if self.spec.resident and self.too_heavy(living) else ""
+        wait = MOST_LOOK
+        if self.spec.resident:
+            held = sum(entry.pages for entry in self.known) * PAGE
+            wait = min(MOST_LOOK, (self.spec.resident - held) / FILL_RATE)
+        self.next_look = now + wait
+        return "memory" if self.spec.resident and self.too_heavy(self.known) else ""
 
     def too_heavy(self, living: list[Entry]) -> bool:
         """Whether they hold too much memory together.

@@ -270,10 +270,12 @@ def hunted(tag: str, identity: Identity | None) -> tuple[list[Entry], list[Entry
     return silence(lambda: family(tag, identity), groups=False, gone=all_dead)
 
 
-def cpu_seconds(root: int) -> float:
-    """The processor time that a process and all beneath it, dead ones included, have used."""
+def cpu_seconds(root: int, guards: int) -> float:
+    """The processor time that a process and all beneath it, dead ones included, have used.
+
+    The first `guards` processes of the tree are ours: their own time does not count.
+    """
     everybody = table()
-    kin = beneath({root}, everybody)
-    if root in everybody:
-        kin.append(everybody[root])
-    return sum(entry.ticks for entry in kin) / _TICKS
+    kin = [*([everybody[root]] if root in everybody else []), *beneath({root}, everybody)]
+    ticks = sum(entry.ticks for entry in kin)
+    return (ticks - sum(entry.own_ticks for entry in kin[:guards])) / _TICKS

@@ -16,7 +16,7 @@ from truegreen.work.launch import Launch, Limits
 from truegreen.work.machine import free_bytes, holds_more
 from truegreen.work.pump import Pump
 from truegreen.work.shim import KILL_BOUND, SETTLE
-from truegreen.work.tree import Identity, cpu_seconds
+from truegreen.work.tree import Identity
 
 CHUNK = 1 << 18
 AT_ONCE = 4
@@ -61,14 +61,14 @@ class Idle:
         """For how long it has neither written nor computed, as far as was looked."""
         return max(0.0, now - self._since)
 
-    def too_long(self, now: float, pid: int) -> bool:
+    def too_long(self, now: float, child: Child) -> bool:
         """Whether nothing happened for the whole time. Looks into /proc only in silence."""
         if now < self._next:
             return False
         self._next = now + self._every
         if now - self._since < self._every:
             return False
-        used = cpu_seconds(pid)
+        used = child.cpu_seconds()
         if abs(used - self._cpu) > BUSY * (now - self._sampled):
             self._since = now
         self._cpu, self._sampled = used, now
@@ -247,7 +247,7 @@ class Watch:
         if now >= self._deadline:
             self._deadline = _NEVER
             self._stop("time", now)
-        if self._idle.too_long(now, self._child.pid):
+        if self._idle.too_long(now, self._child):
             self._stop("idle", now)
         self._ask_tick(now)
         if now >= self._patience:

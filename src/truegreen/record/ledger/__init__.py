@@ -70,7 +70,7 @@ class Ledger(
     def mark(self) -> None:
         """Anchor the history as it stands now, outside the store."""
         if self.anchor:
-            self.anchor.extend(told.event for told in self._since(self.anchor.last()))
+            self.anchor.extend(lambda reach: (told.event for told in self._since(reach)))
 
     def _since(self, reach: Reach) -> Iterator[Told]:
         while page := self.feed((reach.xact, reach.key)):
