@@ -66,7 +66,9 @@ def test_a_changed_test_is_restored_and_one_that_may_be_edited_lowers_the_level(
     assert restored.evidence["tampered"] == ["changed tests/test_core.py"]
     found = suite.judge(protect=(), may_edit=("tests/**",))
     assert (found.outcome, found.level) == (PASSED, Level.A1)
-    assert found.evidence["doubt"] == "the agent changed tests/test_core.py, which this task may edit"
+    assert (
+        found.evidence["doubt"] == "the agent changed tests/test_core.py, which this task may edit"
+    )
 
 
 def test_a_changed_file_among_the_tests_lowers_the_level(tmp_path: Path):
