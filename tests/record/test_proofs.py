@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -29,7 +31,7 @@ def checked(
     before: FindingOutcome | None = FAILED,
     detail: ExitDetail = ExitDetail.COMPLETED,
     digest: str = "tree:left",
-    **terms: object,
+    **terms: Any,
 ) -> Ticket:
     """An ended run whose one gate passed."""
     ticket = started(ledger, **terms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,7 +136,7 @@ def test_a_check_that_the_agent_would_write_itself_is_refused(project: Walk):
 @pytest.mark.usefixtures("isolation")
 def test_a_second_task_is_refused_in_a_folder_in_use(project: Walk):
     gate = ("--gate", "test -f made")
-    store = {"TRUEGREEN_STORE": project.store}
+    store: dict[str, Any] = {"TRUEGREEN_STORE": project.store}
     first = project.start(*gate, *shell("touch begun; sleep 6; touch made"), **store)
     until((project.folder / "begun").exists, 30)
     answer = project.tg("run", "--json", *gate, *shell("touch second"), **store)
