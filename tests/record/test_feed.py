@@ -165,7 +165,19 @@ def test_the_feed_tells_every_event_of_many_writers_once_and_in_order(store_url:
     ledger.close()
 
 
-def test_writers_in_a_database_beside_hold_nothing_back(
+def test_a_writer_in_a_database_beside_holds_nothing_back(
+    postgres_url: str, postgres_desk: PostgresServer
+) -> None:
+    ledger = open_ledger(postgres_url)
+    with psycopg.connect(postgres_desk.url("postgres")) as beside:
+        beside.execute("SELECT pg_current_xact_id()")  # and stays open
+        for _ in range(10):
+            task = opened(ledger).id
+            assert ledger.feed()[-1].task == task
+    ledger.close()
+
+
+def test_many_writers_in_a_database_beside_hold_little_back(
     postgres_url: str, postgres_desk: PostgresServer
 ) -> None:
     def write() -> None:
