@@ -420,6 +420,30 @@ def test_too_many_processes_are_ended(tmp_path: Path, level: Isolation):
     assert (ended.stopped, ended.signal, ended.survivors) == ("processes", signal.SIGKILL, ())
 
 
+@pytest.mark.parametrize("level", [Isolation.JAIL, Isolation.REAPER])
+@pytest.mark.parametrize(
+    ("limits", "script"),
+    [
+        (
+            Limits(processes=20),
+            "subprocess.run('for i in $(seq 60); do sleep 0.5 & done', shell=1)",
+        ),
+        (Limits(resident=200 << 20), "held = b'x' * (400 << 20)"),
+    ],
+    ids=["processes", "memory"],
+)
+def test_what_is_too_much_for_a_second_is_seen(
+    tmp_path: Path, level: Isolation, limits: Limits, script: str
+):
+    """The guard looks at a quiet tree seldom: what it starts late and ends soon must not pass."""
+    if level is Isolation.JAIL:
+        need_jail()
+    script = f"import subprocess, time; time.sleep(0.3); {script}; time.sleep(0.5)"
+    command = (sys.executable, "-I", "-S", "-c", script)
+    ended = run(launch(tmp_path, *command, isolation=level, limits=limits))
+    assert ended.stopped == ("processes" if limits.processes else "memory")
+
+
 # -- logs ------------------------------------------------------------------------------------------
 
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from truegreen.contract import Gate, Isolation
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import Document, inside, read_regular
-from truegreen.work.gates.laying import is_environment, lay_tools, led_folders
 from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
+from truegreen.work.gates.tool_copies import copy_tools, is_environment, linked_folders
 from truegreen.work.jail import Placed, choose
 from truegreen.work.toolchain import PLAIN, Pin, Python
-from truegreen.work.toolchain.comparing import difference, newest_code
+from truegreen.work.toolchain.differences import difference, newest_code
 from truegreen.work.toolchain.keeping import changed, checked, rebuilt
 from truegreen.work.toolchain.pinning import PACKAGES, remove_tree
 from truegreen.work.toolchain.programs import chain_of, newer
@@ -46,7 +46,7 @@ def located(words: Sequence[str], scene: Scene) -> Located:
         return _in_tree(words, view, clean)
     for program in programs_of(words):
         found = view.found(program)
-        if program == first and (direct := view.laid_program(found)):
+        if program == first and (direct := view.copied_program(found)):
             return Located((direct, *given[1:]), path, view.late(words, clean))
         if found and view.theirs(found):
             return Located(given, os.pathsep.join(everywhere), view.doubt(found))
@@ -64,7 +64,7 @@ def _in_tree(words: Sequence[str], view: _View, clean: Sequence[str]) -> Located
     rest = view.shown_words(words)[1:]
     there = os.path.normpath(os.path.join(scene.place, scene.folder, program))
     if scene.tools.pin_of(there):
-        direct = there if view.jailed else view.laid_program(there)
+        direct = there if view.jailed else view.copied_program(there)
         if direct:
             return Located((direct, *rest), path, view.late(words, clean))
     inside = os.path.lexists(os.path.join(scene.root, scene.folder, program))
@@ -83,8 +83,8 @@ class _View:
         self.covered = scene.sight == scene.place
         """Whether the clean copy lies over the workspace: then its paths lead to nothing else."""
         self.plain = all(base_of(command[0]) in PLAIN for command in commands_of(words))
-        self.laid = {} if self.jailed or self.plain or not words else lay_tools(scene)
-        """Without a jail: by the path of a pinned original, where our copy of it is laid out."""
+        self.copies = {} if self.jailed or self.plain or not words else copy_tools(scene)
+        """Without a jail: by the path of a pinned original, where our copy of it is."""
 
     def _worked_on(self, path: str) -> bool:
         """By its name, by its folder (an environment links to programs elsewhere), or by target."""
@@ -95,10 +95,10 @@ class _View:
     def _pinned(self, path: str) -> bool:
         return self.jailed and self.scene.tools.pin_of(path) is not None
 
-    def _laid(self, path: str) -> str:
-        """Where our copy of a path is laid out without a jail; empty if it is not."""
+    def _copy_of(self, path: str) -> str:
+        """Where our copy of a path is without a jail; empty if it is not."""
         pin = self.scene.tools.pin_of(path)
-        place = self.laid.get(pin.path, "") if pin else ""
+        place = self.copies.get(pin.path, "") if pin else ""
         return os.path.join(place, os.path.relpath(path, pin.path)) if pin and place else ""
 
     def _on_disk(self, path: str) -> str:
@@ -106,20 +106,20 @@ class _View:
         scene = self.scene
         if self._pinned(path):
             return scene.tools.copy_of(path)
-        if laid := self._laid(path):
-            return laid
+        if copy := self._copy_of(path):
+            return copy
         if self.covered and path.startswith(f"{scene.place}/"):
             return os.path.join(scene.root, os.path.relpath(path, scene.place))
         return path
 
-    def laid_program(self, path: str) -> str:
-        """A program as it is laid out from our copy; empty if it is not."""
-        laid = self._laid(path) if path else ""
-        return laid if os.path.isfile(laid) else ""
+    def copied_program(self, path: str) -> str:
+        """A program in our copy; empty if it is not."""
+        copy = self._copy_of(path) if path else ""
+        return copy if os.path.isfile(copy) else ""
 
     def shown_path(self, entries: Sequence[str]) -> str:
         """PATH as the gate gets it."""
-        return os.pathsep.join(self._laid(entry) or entry for entry in entries)
+        return os.pathsep.join(self._copy_of(entry) or entry for entry in entries)
 
     def shown_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """The command; without a jail, paths of the workspace mean the clean copy all the same."""
@@ -131,7 +131,7 @@ class _View:
 
     def theirs(self, path: str) -> bool:
         """Whether a path leads to what the agent could have changed."""
-        if self._pinned(path) or self._laid(path):
+        if self._pinned(path) or self._copy_of(path):
             return False
         place = self.scene.place
         if os.path.normpath(path).startswith(f"{place}/") and (self.covered or not self.jailed):
@@ -161,7 +161,7 @@ class _View:
         given = [e for e in self.scene.path.split(os.pathsep) if os.path.isabs(e)]
         everywhere = [named_in(os.path.normpath(e), place) for e in given]
         clean = [
-            e for e in everywhere if self._pinned(e) or self._laid(e) or not self._worked_on(e)
+            e for e in everywhere if self._pinned(e) or self._copy_of(e) or not self._worked_on(e)
         ]
         return clean, everywhere
 
@@ -202,7 +202,7 @@ class _View:
         since = self.scene.tools.taken
         if not since or all(base_of(command[0]) in PLAIN for command in commands_of(words)):
             return ""
-        loose = [entry for entry in entries if not (self._pinned(entry) or self._laid(entry))]
+        loose = [entry for entry in entries if not (self._pinned(entry) or self._copy_of(entry))]
         if fresh := newer(loose, since):
             return f"the agent could have changed the check: {fresh} is newer than the task"
         return ""
@@ -244,7 +244,7 @@ def _differs(pin: Pin, scene: Scene, words: Sequence[str], python: Python | None
         unused = own or from_copy or os.path.basename(pin.path) == PACKAGES
         unused = unused or pin.path in map(os.path.realpath, scene.tools.homes.values())
     else:
-        # What lies in the workspace was laid out from our copies: see lay_tools
+        # What lies in the workspace was put there from our copies: see copy_tools
         unused = pin.product or (own and not _names_workspace(words, scene))
     if unused:
         return ""
@@ -256,7 +256,7 @@ def _ignored_source(pin: Pin, scene: Scene) -> str:
 
     The rest of what lies there is the tree that is checked.
     """
-    folders = [] if is_environment(pin) else led_folders(pin.copy, scene.place)
+    folders = [] if is_environment(pin) else linked_folders(pin.copy, scene.place)
     if not folders:
         return ""
     tree = {os.path.join(scene.place, path) for path in scene.workspace.paths(scene.left)}

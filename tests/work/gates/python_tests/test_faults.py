@@ -16,7 +16,7 @@ from truegreen.facts import Finding
 from truegreen.model import FindingOutcome
 from truegreen.work import process, verify
 from truegreen.work.documents import Trouble
-from truegreen.work.gates.python_tests import rewriting
+from truegreen.work.gates.python_tests import mutated_files
 from truegreen.work.gates.rooms import Site
 from truegreen.work.process import Done
 from truegreen.work.workspace import mirror
@@ -65,7 +65,9 @@ def test_settings_of_the_base_that_git_does_not_give_are_not_empty_ones(left, mo
 def test_tests_that_the_control_cannot_read_are_not_tests_without_expectations(left, monkeypatch):
     site = left(CHEAT)
     base = before(site)
-    monkeypatch.setattr(rewriting, "read_regular", lambda *_, **__: Trouble(reason="no", ours=True))
+    monkeypatch.setattr(
+        mutated_files, "read_regular", lambda *_, **__: Trouble(reason="no", ours=True)
+    )
     assert verify.check_gate(GATE, site, pinned=base.evidence).outcome is ERROR
 
 

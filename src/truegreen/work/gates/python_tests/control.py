@@ -115,23 +115,23 @@ def prepare(
     get a failure that can be `recognised`. `unloaded` are files of the base that could not be
     loaded, with their tests.
     """
-    from truegreen.work.gates.python_tests.rewriting import Rewriting  # noqa: PLC0415 - ast
+    from truegreen.work.gates.python_tests.mutated_files import MutatedFiles  # noqa: PLC0415 - ast
 
     apart = copied(scene)
     word = f"expectation changed {secrets.token_hex(8)}" if recognised else ""
-    rewriting = Rewriting(apart.root, (place.root, scene.folder), usable, word)
+    mutated = MutatedFiles(apart.root, (place.root, scene.folder), usable, word)
     by_file: dict[str, set[str]] = {}
     for name in functions:
         by_file.setdefault(file_of(name), set()).add(name)
     for file, names in by_file.items():
         path = os.path.normpath(os.path.join(place.root, file))
-        rewriting.change(path, names, {name for name in names if name in red})
+        mutated.change(path, names, {name for name in names if name in red})
     loaded = {
         file
         for file, names in unloaded.items()
-        if rewriting.load(os.path.normpath(os.path.join(place.root, file)), names)
+        if mutated.load(os.path.normpath(os.path.join(place.root, file)), names)
     }
-    made = rewriting.write()
+    made = mutated.write()
     asked = asked._replace(left_out=tuple(sorted(left_out)), canary=hatch() if canary else None)
     return Control(apart, asked, made.changed, made.excused, made.unsure, word, frozenset(loaded))
 

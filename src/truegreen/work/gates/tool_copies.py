@@ -1,7 +1,7 @@
-"""Tools of the workspace in a room without a sandbox: laid out from our copies.
+"""Copies of the tools of the workspace, for gates that run without a sandbox.
 
 A sandbox shows our copies at the paths of the originals. Without one, what git ignores would be
-missing in the clean copy of the tree. Environments of Python and packages of Node.js are laid out
+missing in the clean copy of the tree. Environments of Python and packages of Node.js are put
 beside it from our copies, so that a gate runs with what was there before the agent.
 """
 
@@ -13,7 +13,7 @@ import re
 
 from truegreen.work.gates.scene import Scene
 from truegreen.work.toolchain import Pin
-from truegreen.work.toolchain.comparing import CACHES
+from truegreen.work.toolchain.differences import CACHES
 from truegreen.work.toolchain.pinning import PACKAGES, remove_tree
 
 _SCRIPT_BYTES = 256 * 1024
@@ -23,14 +23,14 @@ _SITES = ("site-packages", "dist-packages")
 _SCOPE = "@"
 
 
-def lay_tools(scene: Scene) -> dict[str, str]:
-    """Lay out what is pinned: by the path of each original, where the gate finds it instead.
+def copy_tools(scene: Scene) -> dict[str, str]:
+    """Put the copies of pinned tools in place; gives, by each original path, where a gate finds it.
 
     A second call for the same room only gives the same answer.
     """
     folder = os.path.join(scene.scratch, "tools")
     begun = os.path.isdir(folder)
-    laid = {}
+    places = {}
     for n, pin in enumerate(scene.tools.pins):
         below = os.path.relpath(pin.path, scene.place)
         outside = below.startswith("..")
@@ -39,26 +39,26 @@ def lay_tools(scene: Scene) -> dict[str, str]:
             place = os.path.join(folder, str(n), os.path.basename(pin.path))
         elif outside:
             continue
-        laid[pin.path] = place
+        places[pin.path] = place
         if begun:
             continue
         with contextlib.suppress(FileExistsError, NotADirectoryError):  # a file of the agent's
             if is_environment(pin):
-                _lay_environment(pin, place, scene)
+                _copy_environment(pin, place, scene)
             if not outside:
-                _lay_in_tree(pin, place, os.path.join(scene.root, below))
+                _copy_into_tree(pin, place, os.path.join(scene.root, below))
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    return laid
+    return places
 
 
-def _lay_in_tree(pin: Pin, place: str, spot: str) -> None:
+def _copy_into_tree(pin: Pin, place: str, spot: str) -> None:
     """Put a tool where the tree had it; what the agent left in its place makes way."""
     remove_tree(spot)
     os.makedirs(os.path.dirname(spot), exist_ok=True)
     if place != spot:
         os.symlink(place, spot)
     elif os.path.basename(pin.path) == PACKAGES and not pin.file:
-        _lay_packages(pin.copy, spot)
+        _link_packages(pin.copy, spot)
     else:
         os.symlink(pin.copy, spot)
 
@@ -71,7 +71,7 @@ def is_environment(pin: Pin) -> bool:
 # --- environments
 
 
-def _lay_environment(pin: Pin, place: str, scene: Scene) -> None:
+def _copy_environment(pin: Pin, place: str, scene: Scene) -> None:
     """An environment whose programs and links name itself and the clean copy.
 
     Packages are links to our copy; what names the original's path is written anew.
@@ -85,16 +85,16 @@ def _lay_environment(pin: Pin, place: str, scene: Scene) -> None:
         elif entry.name == "bin":
             os.mkdir(target)
             for program in os.scandir(entry.path):
-                _lay_file(program, os.path.join(target, program.name), moved[:1])
+                _copy_file(program, os.path.join(target, program.name), moved[:1])
         elif entry.name == "lib":
-            _lay_library(entry.path, target, moved)
+            _copy_library(entry.path, target, moved)
         elif entry.name == "pyvenv.cfg":
-            _lay_file(entry, target, ())
+            _copy_file(entry, target, ())
         else:
             os.symlink(entry.path, target)
 
 
-def _lay_library(source: str, target: str, moved: tuple[tuple[str, str], ...]) -> None:
+def _copy_library(source: str, target: str, moved: tuple[tuple[str, str], ...]) -> None:
     os.mkdir(target)
     for entry in os.scandir(source):
         inner = os.path.join(target, entry.name)
@@ -103,14 +103,14 @@ def _lay_library(source: str, target: str, moved: tuple[tuple[str, str], ...]) -
             for package in os.scandir(entry.path):
                 leads = package.name.endswith(_LEADING)
                 if package.name != "__pycache__":
-                    _lay_file(package, os.path.join(inner, package.name), moved if leads else ())
+                    _copy_file(package, os.path.join(inner, package.name), moved if leads else ())
         elif entry.is_dir(follow_symlinks=False) and entry.name.startswith(("python", "pypy")):
-            _lay_library(entry.path, inner, moved)
+            _copy_library(entry.path, inner, moved)
         else:
             os.symlink(entry.path, inner)
 
 
-def _lay_file(entry: os.DirEntry[str], target: str, moved: tuple[tuple[str, str], ...]) -> None:
+def _copy_file(entry: os.DirEntry[str], target: str, moved: tuple[tuple[str, str], ...]) -> None:
     """A link to a file or folder of our copy; a text that names a moved path is written anew."""
     if entry.is_symlink():
         link = os.readlink(entry.path)
@@ -132,7 +132,7 @@ def _lay_file(entry: os.DirEntry[str], target: str, moved: tuple[tuple[str, str]
     os.symlink(entry.path, target)
 
 
-def led_folders(copy: str, place: str) -> list[str]:
+def linked_folders(copy: str, place: str) -> list[str]:
     """Folders of the workspace that installed packages lead to, as editable installs do."""
     named = re.compile(rb"%s(?:/[^\s'\"]*)?" % re.escape(os.fsencode(place)))
     found: dict[str, None] = {}
@@ -149,7 +149,7 @@ def led_folders(copy: str, place: str) -> list[str]:
 # --- packages of Node.js
 
 
-def _lay_packages(source: str, target: str) -> None:
+def _link_packages(source: str, target: str) -> None:
     """A folder of links to our copy; caches of tools are left out, links into the tree stay."""
     os.mkdir(target)
     for entry in os.scandir(source):
@@ -157,6 +157,6 @@ def _lay_packages(source: str, target: str) -> None:
         if entry.is_symlink():
             os.symlink(os.readlink(entry.path), inner)
         elif entry.name.startswith(_SCOPE) and entry.is_dir():
-            _lay_packages(entry.path, inner)
+            _link_packages(entry.path, inner)
         elif entry.name not in CACHES:
             os.symlink(entry.path, inner)

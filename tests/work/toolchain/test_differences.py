@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from truegreen.work.toolchain import Pin, Toolchain
-from truegreen.work.toolchain.comparing import Difference, difference, newest_code
+from truegreen.work.toolchain.differences import Difference, difference, newest_code
 from truegreen.work.toolchain.pinning import Store
 
 

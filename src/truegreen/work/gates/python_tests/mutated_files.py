@@ -18,7 +18,7 @@ _IN_STEPS = (b"dependency", b"incremental")
 """Words of a file in which that is meant so."""
 
 
-class Rewritten(NamedTuple):
+class Mutated(NamedTuple):
     """The tests that were changed and how, and what is to be kept in mind about them."""
 
     changed: dict[str, str]
@@ -26,7 +26,7 @@ class Rewritten(NamedTuple):
     excused: frozenset[str]
 
 
-class Rewriting:
+class MutatedFiles:
     """Collects changes file by file, and writes them at the end."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Rewriting:
             raise OSError(f"{path} can't be read: {found.reason}")
         return found.data if isinstance(found, Document) else None
 
-    def write(self) -> Rewritten:
+    def write(self) -> Mutated:
         """Write the changed files."""
         kinds: dict[tuple[str, str], str] = {}
         for path, changes in self._changes.items():
@@ -129,4 +129,4 @@ class Rewriting:
                 unsure.add(test)
             if any(self._lenient.get(path) for path, _ in written.places):
                 excused.add(test)
-        return Rewritten(changed, frozenset(unsure), frozenset(excused))
+        return Mutated(changed, frozenset(unsure), frozenset(excused))
