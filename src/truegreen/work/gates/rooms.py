@@ -225,7 +225,7 @@ def _inline_doubt(gate: Gate, site: Site, kept: dict[str, str]) -> str:
             continue
         if changed_inline_tests(path, before, after, doctests=doctests):
             return f"the agent changed the tests inside of {path}"
-    return _values_doubt(site, python[:_MOST_MODULES])
+    return _values_doubt(site, python)
 
 
 def _values_doubt(site: Site, paths: list[str]) -> str:
@@ -234,15 +234,21 @@ def _values_doubt(site: Site, paths: list[str]) -> str:
         before, after = _blob(site, site.base, path), _blob(site, site.left, path)
         if before is None or not changed_values(before, after or b""):
             continue
-        module = os.path.basename(path).removesuffix(".py")
-        imported = rf"^(from|import) +([A-Za-z0-9_.]+[.])?{re.escape(module)}( |$)"
-        said = site.workspace.mirror.run_git(["grep", "-IlE", imported, site.base.id])
-        names = [
-            line.partition(":")[2] for line in said.stdout.decode("utf-8", "replace").split("\n")
-        ]
-        if any(name.endswith(".py") and is_test_name(name) for name in names):
+        if _tests_name(site, path):
             return f"the agent changed values in {path}, which tests import"
     return ""
+
+
+def _tests_name(site: Site, path: str) -> bool:
+    """Whether an import in a test of the base names the module of a path; unknown counts as yes."""
+    module = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
+    word = rf"{re.escape(module)}([^A-Za-z0-9_]|$)"
+    imported = rf"^[[:space:]]*(from|import)[[:space:]]([^#]*[^#A-Za-z0-9_])?{word}"
+    said = site.workspace.mirror.run_git(["grep", "-IlzE", imported, site.base.id])
+    if said.code not in {0, 1}:
+        return True
+    names = [name.partition(":")[2] for name in said.stdout.decode("utf-8", "replace").split("\0")]
+    return any(name.endswith(".py") and is_test_name(name) for name in names)
 
 
 def _runs_doctests(gate: Gate, site: Site) -> bool:
@@ -257,7 +263,6 @@ def _runs_doctests(gate: Gate, site: Site) -> bool:
     )
 
 
-_MOST_MODULES = 50
 _DOCTEST_SETTINGS = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "pytest.toml")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.work.gates.python_tests import suites
-from tests.work.gates.python_tests.suites import CORE, FIXED, Suite
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.process import Done
+from truegreen.work.workspace.mirror import Mirror
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
@@ -378,6 +381,45 @@ def test_only_a_changed_doctest_makes_the_product_file_a_test_of_the_agent(
     found = suite.write(left).judge("--doctest-modules", protect=("test_core.py",))
     assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, level, 2)
     assert ("core.py" in found.evidence.get("doubt", "")) is (level is Level.A1)
+
+
+@pytest.mark.parametrize(
+    ("imports", "path", "level"),
+    [
+        ("from expected import TWICE", "expected.py", Level.A1),
+        ("import expected; TWICE = expected.TWICE", "expected.py", Level.A1),
+        ("from data import expected; TWICE = expected.TWICE", "data/expected.py", Level.A1),
+        ("from data.expected import TWICE", "data/expected.py", Level.A1),
+        ("if True:\n    from data.expected import TWICE", "data/expected.py", Level.A1),
+        ("from data import TWICE", "data/__init__.py", Level.A1),
+        ("from core import double as d; TWICE = 4  # as expected", "expected.py", Level.A3),
+    ],
+)
+def test_values_that_tests_import_are_expectations(
+    tmp_path: Path, imports: str, path: str, level: Level
+):
+    test = (
+        f"from core import double\n{imports}\n\n\ndef test_two():\n    assert double(2) == TWICE\n"
+    )
+    suite = Suite(tmp_path, {"core.py": CORE, path: "TWICE = 4\n", "tests/test_core.py": test})
+    found = suite.write({"core.py": FIXED, path: "TWICE = 2 + 2\n"}).judge()
+    assert (found.outcome, found.level) == (PASSED, level)
+    assert (path in found.evidence.get("doubt", "")) is (level is Level.A1)
+
+
+def test_a_search_for_imports_that_fails_is_no_reason_to_trust_changed_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run_git = Mirror.run_git
+
+    def failing(mirror: Mirror, arguments: list[str], **given: Any) -> Done:
+        said = run_git(mirror, arguments, **given)
+        return said._replace(code=128, stdout=b"") if arguments[0] == "grep" else said
+
+    monkeypatch.setattr(Mirror, "run_git", failing)
+    suite = Suite(tmp_path, {**FILES, "expected.py": "TWICE = 4\n"})
+    found = suite.write({"core.py": FIXED, "expected.py": "TWICE = 5\n"}).judge()
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
 
 
 INCREMENTAL = {
