@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.work.toolchain.kit import environment, pinned_paths, pretend, pytest_
 from truegreen.contract import Gate, GateKind
 from truegreen.work.toolchain import Toolchain, pinning, taking
 from truegreen.work.toolchain import python as interpreters
+from truegreen.work.toolchain.differences import newest_code
 from truegreen.work.toolchain.keeping import changed
 from truegreen.work.toolchain.scanning import Bounds
 
@@ -284,3 +286,16 @@ def test_an_environment_around_a_link_to_the_systems_interpreter_is_taken(
     monkeypatch.setattr(reach, lambda path: os.path.realpath(path).startswith(f"{tmp_path}/env"))
     tools = taken(tree, run_gate("python3", "-m", "x"), path=f"{tmp_path}/env/bin:{SYSTEM_PATH}")
     assert pinned_paths(tools, tmp_path) == ["env"]
+
+
+@pytest.mark.parametrize("ahead", [300_000_000, 3600 * 10**9], ids=["stamps lag", "clock set back"])
+def test_what_changes_right_after_tools_were_taken_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    project = Tree(tmp_path, {"run.sh": "true\n"})
+    begun = time.time_ns() + ahead
+    monkeypatch.setattr("truegreen.work.toolchain.taking.time.time_ns", lambda: begun)
+    tools = taken(project, run_gate("sh", "run.sh"))
+    (tmp_path / "evil.pth").write_text("import evil\n")
+    assert newest_code(str(tmp_path), tools.taken) == str(tmp_path / "evil.pth")
+    assert newest_code(str(project.root), tools.taken) == ""
