@@ -1,8 +1,9 @@
-"""P7, P12: what a supervised run costs, and how soon a large tree is silent."""
+"""P7, P12, P18: what a run costs, also one that sleeps, and how soon a large tree is silent."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -24,8 +25,9 @@ _STARTED_SECONDS = 30.0
 
 
 def run(bench: Bench) -> Iterator[Figure]:
-    """The whole command, then the end of a large tree."""
+    """The whole command, one whose agent sleeps, then the end of a large tree."""
     yield from _commands(bench)
+    yield from _sleeping(bench)
     yield from _silence(bench)
 
 
@@ -74,6 +76,41 @@ def _milliseconds(
         assert done.returncode in (0, allowed), (words, done.returncode)
 
     return seconds(action) * 1e3
+
+
+# --- an agent that sleeps
+
+
+def _sleeping(bench: Bench) -> Iterator[Figure]:
+    """The time of a core that the supervisor and its guard need beside an agent that sleeps."""
+    seconds = bench.scale.pick(60, 20, 0)
+    program = os.path.join(sysconfig.get_path("scripts"), "truegreen")
+    for level in LEVELS:
+        name = f"supervisor and guard of a sleeping agent, of a core, {level}"
+        bench.say(name)
+        home = bench.folder(bench.folders[0])
+        environment = {**os.environ, "HOME": home, "TRUEGREEN_STORE": f"sqlite://{home}/store.db"}
+        words = [program, "run", "--isolation", level, "--", "sleep", "600"]
+        with subprocess.Popen(  # noqa: S603
+            words, env=environment, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
+            time.sleep(5 if seconds else 2)  # it has started, and what starting costs is over
+            before, began = _busy_ms(run.pid), time.monotonic()
+            time.sleep(seconds or 1)
+            used, passed = _busy_ms(run.pid) - before, time.monotonic() - began
+            run.send_signal(signal.SIGINT)
+        yield Figure(name, [used / passed / 10], "%", (at_most(0.2),))
+
+
+def _busy_ms(pid: int) -> float:
+    """The processor time of a process and of all below it; an agent that sleeps adds none."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    busy = (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children") as file:
+            busy += sum(_busy_ms(int(child)) for child in file.read().split())
+    return busy
 
 
 # --- the end of a large tree
