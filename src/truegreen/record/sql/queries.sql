@@ -327,6 +327,7 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
     exit_code = :exit_code, signal = :signal, ended_by = :ended_by, admission = :admission,
     verdict = :verdict, verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
+    processes = :processes,
     cost = :cost, tokens = :tokens, ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
 
@@ -340,6 +341,7 @@ UPDATE runs SET
     admission = given.value ->> 'admission', verdict = given.value ->> 'verdict', verdict_reason = given.value ->> 'reason',
     cell = given.value ->> 'cell', digest = given.value ->> 'digest',
     usage = given.value ->> 'usage', facts = given.value ->> 'facts',
+    processes = given.value ->> 'processes',
     cost = CAST(given.value ->> 'cost' AS bigint),
     tokens = CAST(given.value ->> 'tokens' AS bigint),
     ended_at = CAST(given.value ->> 'now' AS bigint)
@@ -350,7 +352,8 @@ UPDATE runs SET
 -- name: tell_run
 -- What came to light about a run after others had ended it.
 UPDATE runs SET facts = :facts, cost = CASE WHEN :cost > cost THEN :cost ELSE cost END,
-    tokens = CASE WHEN :tokens > tokens THEN :tokens ELSE tokens END
+    tokens = CASE WHEN :tokens > tokens THEN :tokens ELSE tokens END,
+    processes = CASE WHEN processes = 'unknown' THEN :processes ELSE processes END
   WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: judge_run
@@ -663,7 +666,7 @@ INSERT INTO meters (name, label, shard, total) VALUES (:name, :label, {shard}, :
 -- name: fenced_work
 -- Runs of tasks that are sealed or whose agent is terminated, and what was said then of who owned
 -- the latest one; the last but two columns say whether it was ended by that.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, events.data,
     CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
     runs.seen_at, runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
@@ -677,7 +680,7 @@ SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
 
 -- name: fenced_work_since
 -- The same of all that was terminated since an instant; with an end, PostgreSQL takes it for little.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, events.data,
     CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
     runs.seen_at, runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
@@ -691,7 +694,7 @@ SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
 
 -- name: doubtful_runs
 -- The latest runs that have ended, with whether somebody saw the last of their processes go.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, NULL, 0, runs.seen_at,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, NULL, 0, runs.seen_at,
     runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
   WHERE runs.exit_reason IS NOT NULL ORDER BY runs.key DESC LIMIT :n;
