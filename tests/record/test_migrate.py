@@ -306,7 +306,7 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0013 conditions",
         "applied 0014 under_way",
         "applied 0015 proof",
-        "applied 0016 run_processes",
+        "applied 0016 processes_quiet",
     ]
     migrate.verify(store)
     store.close()
@@ -404,7 +404,7 @@ def test_a_store_with_the_checksums_of_templates_is_opened(store_url: str, raw: 
             )
     open_ledger(store_url).close()
     raw.do("UPDATE schema_migrations SET checksum = '' WHERE version = 16")
-    assert refused(store_url) == ["migration 16 run_processes was applied with another text"]
+    assert refused(store_url) == ["migration 16 processes_quiet was applied with another text"]
 
 
 def test_an_older_store_is_not_opened_and_is_brought_up_by_migrate(

@@ -139,7 +139,7 @@ def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> A
 
 
 def terminated_at(socket: bytes, kind: str, event: str, command: bytes = b"") -> str:
-    """The run behind a socket if it is terminated, else nothing; that it acted is left for a person.
+    """The run behind a socket if it is terminated, else nothing; leaves word of the call.
 
     For a supervisor that does not answer: it may have ended long before its run was terminated.
     """

@@ -35,7 +35,7 @@ def ask(path: str, question: Line, *, timeout: float | None = None) -> Line:
 
 
 def check_terminated(path: str, verb: str) -> None:
-    """Refuse for a terminated run whose supervisor is gone, and leave word that it was asked for."""
+    """Refuse for a terminated run whose supervisor is gone, and leave word of the call."""
     if run := terminated_at(os.fsencode(path), "door", verb):
         raise Terminated(f"{run} {TERMINATED}", run=run)
 

@@ -1,8 +1,8 @@
 """The zombie tripwire: whoever acts for a fenced run is told to a person, as a critical item.
 
-Calls that no supervisor answers leave word in a folder; repositories are compared with what they were at
-the fence. Nothing is stopped here, for it has happened already. Every step can be taken by several
-supervisors, of which one takes it, and again after a crash: then a person is told twice.
+Calls that no supervisor answers leave word in a folder; repositories are compared with what they
+were at the fence. Nothing is stopped here, for it has happened already. Every step can be taken by
+several supervisors, of which one takes it, and again after a crash: then a person is told twice.
 """
 
 from __future__ import annotations

@@ -1055,7 +1055,8 @@ SELECT {inbox} FROM inbox WHERE inbox.id = :id {lock};
 -- A person dealt with an item.
 UPDATE inbox SET state = :state, owner = :owner, snoozed_until = :snoozed_until,
     whole_topic = :whole_topic, outcome = :outcome, updated_at = :now,
-    closed_by = CASE WHEN CAST(:outcome AS text) IS NULL THEN '' ELSE :owner END
+    closed_by = CASE WHEN CAST(:outcome AS text) IS NULL THEN '' ELSE :owner END,
+    quiet_until = :quiet_until
   WHERE key = :key AND state <> 'resolved' RETURNING {inbox};
 
 -- name: inbox_waiting
@@ -1553,6 +1554,13 @@ SELECT inbox.id FROM inbox WHERE inbox.topic = :topic AND inbox.state <> 'resolv
 SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
   WHERE inbox.task_key = :task_key ORDER BY inbox.key DESC LIMIT :n;
 
+-- name: inbox_of_cause
+-- What a person has to look at, or had to, because of something at an instant: by its cause, or else
+-- by its task and kind.
+SELECT {inbox} FROM inbox
+  WHERE (inbox.cause = :cause OR (inbox.task_key = :task_key AND inbox.cell = :cell))
+  AND inbox.created_at <= :at ORDER BY inbox.key + 0 DESC LIMIT 1;
+
 -- name: inbox_sums
 -- How much of the inbox is in which state, by urgency; resolved items are counted as well.
 SELECT label, CAST(SUM(total) AS bigint) FROM meters WHERE name = 'inbox' GROUP BY label;
@@ -1853,6 +1861,10 @@ SELECT until, post_id FROM cooling WHERE outlet = :outlet AND topic = :topic;
 INSERT INTO cooling (outlet, topic, until, post_id) VALUES (:outlet, :topic, :until, :post_id)
   ON CONFLICT (outlet, topic) DO UPDATE SET until = :until, post_id = :post_id;
 
+-- name: end_cooling
+-- What has this topic is told at once again.
+DELETE FROM cooling WHERE topic = :topic;
+
 -- name: forget_cooling
 -- What has cooled down long ago is forgotten.
 DELETE FROM cooling WHERE until < :before;
@@ -1921,9 +1933,18 @@ UPDATE told SET step = :step, since = :since
   RETURNING subject;
 
 -- name: alert_quiet
--- Whether something was brought up already, or a person has closed it not long ago.
+-- Whether something was brought up already, or a person has resolved it and it has lasted since.
 SELECT 1 FROM inbox WHERE inbox.cause = :cause
-  AND (inbox.state <> 'resolved' OR (inbox.closed_by <> '' AND inbox.updated_at > :since)) LIMIT 1;
+  AND (inbox.state <> 'resolved' OR inbox.quiet_until > :now) LIMIT 1;
+
+-- name: alerts_quiet
+-- The causes of alerts that people resolved and that are not raised again for now.
+SELECT DISTINCT inbox.cause FROM inbox WHERE inbox.quiet_until > 0 AND inbox.quiet_until > :now
+  LIMIT :n;
+
+-- name: end_quiet
+-- The condition of an alert is over: when it comes back, that is news.
+UPDATE inbox SET quiet_until = 0 WHERE cause = :cause AND quiet_until > 0;
 
 -- name: alerts_open
 -- What was brought up by age and share, and is not dealt with; of which task.
