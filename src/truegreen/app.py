@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from os import path as paths
 from typing import TYPE_CHECKING
 
 from truegreen.config import Config
-from truegreen.errors import Forbidden
+from truegreen.errors import DiskFull, Forbidden
 from truegreen.facts import Actor
 from truegreen.model import Role
 from truegreen.record.chain import Anchor
@@ -114,7 +115,9 @@ def put_right(ledger: Ledger) -> None:
     if orphans(ledger):
         from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
 
-        recover(ledger)
+        # On a full disk they can't be ended, and are shown as they stand.
+        with suppress(DiskFull):
+            recover(ledger)
 
 
 def operator() -> Actor:
