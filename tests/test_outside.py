@@ -11,6 +11,7 @@ import pytest
 from tests.record.lives import BASE, OPERATOR, contract, ended, started
 from tests.work.running import launch, need_jail
 from truegreen.contract import Isolation
+from truegreen.facts import Processes
 from truegreen.record.ledger import Ledger, Start
 from truegreen.supervisor.holder import holder_name
 from truegreen.work.become import RTTIME
@@ -56,7 +57,7 @@ def test_a_mark_that_was_made_smaller_is_still_one(
 ) -> None:
     ticket = started(ledger)
     if over:
-        ledger.end_run(ticket, ended(facts={"unconfirmed": True}))
+        ledger.end_run(ticket, ended(processes=Processes.UNCONFIRMED))
         ledger.cancel(ticket.task, actor=OPERATOR)
     assert f"this is inside {ticket.run}" in asked(store_url, 4711)
     assert f"this is inside {ticket.run}" in asked(store_url, mark_of(ticket.run))
@@ -68,7 +69,7 @@ def test_where_every_run_was_seen_to_end_a_limit_says_nothing(
     ledger: Ledger, store_url: str
 ) -> None:
     ticket = started(ledger)
-    ledger.end_run(ticket, ended(facts={"output": {"size": 0}}))
+    ledger.end_run(ticket, ended(processes=Processes.GONE))
     ledger.cancel(ticket.task, actor=OPERATOR)
     assert asked(store_url, 4711) == ""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from os import path as paths
 from typing import TYPE_CHECKING
 
 from truegreen.config import Config
-from truegreen.errors import Forbidden
+from truegreen.errors import DiskFull, Forbidden
 from truegreen.facts import Actor
 from truegreen.model import Role
 from truegreen.record.chain import Anchor
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from truegreen.work.tree import Identity
 
 RUN_VARIABLE = "TRUEGREEN_RUN"
-SHORT_LEASE = "TRUEGREEN_SHORT_LEASE"
 FOR_AGENTS = ("done", "fail", "blocked", "noop", "checkpoint", "guard", "credential", "hook")
 _SQLITE = "sqlite://"
 
@@ -73,7 +73,7 @@ def place_of(config: Config) -> Place:
     store = [f"{file}{end}" for end in _NEIGHBOURS] if file else [anchor_path(config)]
     place = Place(config.state_dir, (), os.environ, _program(), held_of(config), config.file or "")
     hidden = (config.state_dir, place.reviews, *store)
-    return place._replace(hidden=hidden, lease=min(place.lease, _lease()))
+    return place._replace(hidden=hidden)
 
 
 def workplace_of(config: Config) -> Place:
@@ -82,12 +82,6 @@ def workplace_of(config: Config) -> Place:
 
     find_git(config.state_dir)
     return place_of(config)
-
-
-def _lease() -> float:
-    """Tests need not wait for half a minute; a lease can be made shorter only."""
-    asked = os.environ.get(SHORT_LEASE, "")
-    return float(asked) if asked.replace(".", "", 1).isdigit() else float("inf")
 
 
 def held_of(config: Config) -> str:
@@ -121,7 +115,9 @@ def put_right(ledger: Ledger) -> None:
     if orphans(ledger):
         from truegreen.supervisor.recovery import recover  # noqa: PLC0415 - loads slowly
 
-        recover(ledger)
+        # On a full disk they can't be ended, and are shown as they stand.
+        with suppress(DiskFull):
+            recover(ledger)
 
 
 def operator() -> Actor:

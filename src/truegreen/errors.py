@@ -38,6 +38,7 @@ A failed gate, an inconclusive judge and a lost race are values, not errors.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -224,6 +225,17 @@ class DiskFull(Unavailable):
 
     code = "disk_full"
     http_status = 507
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether something failed because a disk or a quota is full."""
+    number = error.errno if isinstance(error, OSError) else None
+    return isinstance(error, DiskFull) or number in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritable(message: str, error: OSError) -> Unavailable:
+    """The error for a file that could not be written: `disk_full`, or unavailable."""
+    return DiskFull(message) if is_full(error) else Unavailable(message)
 
 
 class OutcomeUnknown(Unavailable):

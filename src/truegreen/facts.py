@@ -113,6 +113,18 @@ class JobWord(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Processes(StrEnum):
+    """Whether the processes of a run are gone, as far as its supervisor reported it."""
+
+    UNKNOWN = "unknown"
+    """No supervisor has reported it."""
+    GONE = "gone"
+    UNCONFIRMED = "unconfirmed"
+    """The run ended, and its supervisor cannot see whether a process was left."""
+    ALIVE = "alive"
+    """Processes of the run were seen after its end and could not be killed."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """What a run consumed."""
 
@@ -142,6 +154,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     admission: str = ""
     """The sentence with which the agent admitted that the work is not done; empty without one."""
     session: str | None = None
+    processes: Processes = Processes.UNKNOWN
     facts: dict[str, Any] = {}
 
     def due(self, now: int) -> int:

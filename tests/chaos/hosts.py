@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.forking import SCRIPT
+from tests import short_lease
 
 LEASE = 3.0
 NAMES = ("a", "b", "c")
@@ -98,7 +98,7 @@ class Host:
         """Its worker, for the first time or again."""
         with self.log.open("ab") as log:
             self.worker = subprocess.Popen(
-                [*self._spot.inside, SCRIPT, "worker", "--seats", "2", *words],
+                [*self._spot.inside, *short_lease.command(LEASE), "worker", "--seats", "2", *words],
                 cwd=self._home,
                 env=self._environ(store),
                 stdout=log,
@@ -110,7 +110,6 @@ class Host:
         kinds = ("CACHE", "CONFIG", "DATA", "STATE")
         environ = {f"XDG_{kind}_HOME": str(self._home / kind.lower()) for kind in kinds}
         environ |= {"HOME": str(self._home), "PATH": os.environ["PATH"], "TRUEGREEN_STORE": store}
-        environ |= {"TRUEGREEN_SHORT_LEASE": str(LEASE)}
         if self.name == SHIFTED:
             environ |= {"LD_PRELOAD": faketime(), "FAKETIME_TIMESTAMP_FILE": str(self._clock)}
             environ |= {"FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}

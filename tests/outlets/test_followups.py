@@ -456,6 +456,39 @@ def test_a_failure_of_the_same_cause_that_comes_after_the_end_is_another(
     assert len({event["dedupekey"] for event in way.got}) == 2
 
 
+@pytest.mark.criterion("L13")
+@pytest.mark.parametrize("cooldown", [{}, {"cooldown": "30m"}])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_cause_that_comes_back_after_it_was_resolved_is_news_again(
+    ledger: Ledger, clock: Clock, cooldown: dict[str, str], *, late: bool
+):
+    """In the same night, and while its topic is quiet; however late an outlet reads the history."""
+    way, pager = Way(), Way()
+    ops = notifier("ops", way, escalate=steps(("30m", "pager")), **cooldown)
+    post = posting(ledger, ops, notifier("pager", pager, on=()))
+    first = capped(ledger, "report")
+    post.once()
+    (before,) = ledger.inbox()
+    again = capped(ledger, "report")
+    assert ledger.task(first).contract_digest == ledger.task(again).contract_digest
+    post.once()
+    assert types(way) == ["failed"], "once a night"
+    ledger.resolve(before.item.id, outcome="the cap is higher now", actor=OPERATOR)
+    clock.minutes(1)
+    for _ in range(2):
+        capped(ledger, "report")
+        if not late:
+            post.once()
+    post.once()
+    (after,) = ledger.inbox()
+    assert (after.item.id != before.item.id, after.item.times) == (True, 2)
+    assert types(way) == ["failed", "failed"]
+    assert [event["dedupekey"] for event in way.got] == [before.item.id, after.item.id]
+    clock.minutes(31)
+    post.once()
+    assert [event["dedupekey"] for event in pager.got] == [after.item.id]
+
+
 def test_a_task_that_is_opened_owes_nothing(ledger: Ledger):
     way = Way()
     post = posting(ledger, notifier("ops", way, resolved=True))

@@ -25,7 +25,7 @@ from tests.record.lives import (
 )
 from tests.record.raw_sql import Raw, event, fitting, noted, written
 from truegreen.errors import Stale
-from truegreen.facts import Proof
+from truegreen.facts import Processes, Proof
 from truegreen.model import (
     ExitDetail,
     FindingOutcome,
@@ -446,6 +446,18 @@ def _(ledger: Ledger, raw: Raw) -> Variants:
         f"status = 'running', {emptied}",
     )
     return [[f"UPDATE runs SET {each} WHERE key = {run.key}"] for each in changes]
+
+
+@attack(
+    "runs_kept", "whether the processes of a run are gone is recorded once, with or after its end"
+)
+def _(ledger: Ledger, raw: Raw) -> Variants:
+    live, over = started(ledger), started(ledger)
+    ledger.end_run(over, ended(processes=Processes.ALIVE))
+    return [
+        [f"UPDATE runs SET processes = 'gone' WHERE key = {run_of(ledger, ticket).key}"]
+        for ticket in (live, over)
+    ]
 
 
 @attack("runs_kept", "a run passes only with its task")

@@ -32,7 +32,7 @@ from truegreen.errors import (
     Terminated,
     Unauthenticated,
 )
-from truegreen.facts import Actor
+from truegreen.facts import Actor, Processes
 from truegreen.model import (
     AgentStatus,
     Cell,
@@ -407,7 +407,7 @@ def test_who_had_a_run_is_known_after_its_lease_is_gone(ledger: Ledger) -> None:
     at = ledger.task(ticket.task).sealed_at
     assert at
     assert (ledger.held_since(at), ledger.held_since(at + 1)) == ([held], [])
-    ledger.tell(ticket, {"output": {"size": 1}, "unconfirmed": True})
+    ledger.tell(ticket, {}, processes=Processes.UNCONFIRMED)
     (held,) = ledger.held(task=ticket.task)
     assert (held.is_over, held.doubtful) == (True, True)
 

@@ -65,6 +65,7 @@ READS = {
         "inbox_item",
         "put_off",
         "inbox_of",
+        "item_of",
     ),
     *("piles", "oldest_blocked", "artifacts", "reached", "posts", "posts_counted", "live"),
     *(

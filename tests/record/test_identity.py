@@ -7,7 +7,7 @@ import pytest
 from tests.record.lives import OPERATOR, S, declared, ended, judged, started
 from tests.record.test_qa import chained, opinion, settled, under_review
 from truegreen.errors import Ambiguous, Terminated
-from truegreen.facts import SYSTEM, AgentKind, Child, Ticket
+from truegreen.facts import SYSTEM, AgentKind, Child, Processes, Ticket
 from truegreen.model import AgentStatus, ExitDetail, FindingOutcome, Outcome
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.fencing import Whom
@@ -198,13 +198,11 @@ def test_a_reviewer_that_is_done_stays_as_it_is(ledger: Ledger) -> None:
 
 
 @pytest.mark.criterion("G15", "G26")
-@pytest.mark.parametrize("doubt", [{"unconfirmed": True}, {"survivors": [4711]}, {}])
-def test_every_run_that_nobody_saw_end_is_looked_for(
-    ledger: Ledger, doubt: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("doubt", set(Processes) - {Processes.GONE})
+def test_every_run_that_nobody_saw_end_is_looked_for(ledger: Ledger, doubt: Processes) -> None:
     _, ticket = at_work(ledger)
     ledger.seen(ticket)
-    ledger.end_run(ticket, ended(ExitDetail.SIGNALED, facts={**doubt}))
+    ledger.end_run(ticket, ended(ExitDetail.SIGNALED, processes=doubt))
     again = started(ledger, ticket.task)
     declared(ledger, again)
     judged(ledger, again, Outcome.PASSED)
@@ -218,8 +216,19 @@ def test_every_run_that_nobody_saw_end_is_looked_for(
 def test_a_run_whose_end_was_seen_is_not_looked_for(ledger: Ledger) -> None:
     _, ticket = at_work(ledger)
     ledger.seen(ticket)
-    ledger.end_run(ticket, ended(facts={"output": {"size": 0}}))
+    ledger.end_run(ticket, ended(processes=Processes.GONE))
     judged(ledger, ticket, Outcome.PASSED)
     assert ledger.unproven() == []
     ledger.terminate(ticket.task, actor=OPERATOR)
     assert ledger.held(task=ticket.task) == []
+
+
+def test_only_the_recorded_end_of_its_processes_counts_and_no_other_fact(ledger: Ledger) -> None:
+    _, ticket = at_work(ledger)
+    ledger.seen(ticket)
+    ledger.end_run(ticket, ended(facts={"output": {"size": 0}}))
+    assert ledger.unproven() == [ticket.run]
+    ledger.tell(ticket, {}, processes=Processes.GONE)
+    assert ledger.unproven() == []
+    ledger.tell(ticket, {}, processes=Processes.ALIVE)
+    assert ledger.run(ticket.run)[0].processes is Processes.GONE, "the first report counts"

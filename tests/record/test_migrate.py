@@ -29,7 +29,7 @@ from truegreen.errors import (
     TruegreenError,
 )
 from truegreen.model import TaskStatus
-from truegreen.record import guards, migrate
+from truegreen.record import dialects, guards, migrate
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.migrate import REPAIR, Migration
 from truegreen.record.store import SQL_DIR, Store, open_store
@@ -268,7 +268,7 @@ def further(monkeypatch: pytest.MonkeyPatch, *statements: str, version: int = NE
 
     def more(dialect: str) -> list[Migration]:
         text = ";\n".join(statements).replace("{", "{{").replace("}", "}}")
-        return [*known(dialect), Migration(version, "more", "0" * 64, f"{text};\n", dialect)]
+        return [*known(dialect), Migration(version, "more", f"{text};\n", dialect)]
 
     monkeypatch.setattr(migrate, "migrations", more)
 
@@ -306,6 +306,7 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0013 conditions",
         "applied 0014 under_way",
         "applied 0015 proof",
+        "applied 0016 processes_quiet",
     ]
     migrate.verify(store)
     store.close()
@@ -349,6 +350,61 @@ def test_every_byte_of_a_migration_counts(tmp_path: Path, monkeypatch: pytest.Mo
     after = {dialect: migrate.migrations(dialect)[0].checksum for dialect in ("sqlite", "postgres")}
     assert after["sqlite"] != before["sqlite"]
     assert after["postgres"] == before["postgres"]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_shipped_migrations_execute_the_sql_that_their_checksums_are_of(dialect: str):
+    kept = {n: each.rendered for n, each in migrate.kept_checksums(dialect).items()}
+    assert kept == migrate.made_checksums(dialect), (
+        "The SQL of a shipped migration has changed, perhaps with an enum: stores that have it"
+        " would be refused. Leave its SQL as it is, and change the schema by a new migration."
+        " For a new migration: migrate.keep_checksums() writes checksums.json"
+    )
+
+
+def one_word_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an enum that migrations are rendered from have one more word."""
+    words = dialects._VOCABULARY["Cell"]
+    monkeypatch.setitem(dialects._VOCABULARY, "Cell", (*words, "half_done"))
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_a_changed_enum_changes_the_checksum(dialect: str, monkeypatch: pytest.MonkeyPatch):
+    before = migrate.made_checksums(dialect)
+    one_word_more(monkeypatch)
+    after = migrate.made_checksums(dialect)
+    changed = {version for version in before if before[version] != after[version]}
+    assert changed == ({1} if dialect == "sqlite" else {1, 15})
+
+
+def test_a_store_made_with_other_enums_is_refused(
+    store_url: str, empty_database: str, tmp_path: Path
+):
+    """Its tables take other words: the checksum of the template never showed that."""
+    url = f"sqlite://{tmp_path}/other.db" if store_url.startswith("sqlite") else empty_database
+    with pytest.MonkeyPatch.context() as patched:
+        one_word_more(patched)
+        made = migrate.made_checksums("sqlite" if url.startswith("sqlite") else "postgres")
+        patched.setattr(
+            migrate,
+            "kept_checksums",
+            lambda _: {version: migrate.Checksums(digest) for version, digest in made.items()},
+        )
+        open_ledger(url).close()
+    assert "migration 1 record was applied with another text" in refused(url)
+
+
+def test_a_store_with_the_checksums_of_templates_is_opened(store_url: str, raw: Raw):
+    """Earlier versions wrote those; of a migration that came later none is accepted."""
+    for version, each in migrate.kept_checksums(raw.dialect).items():
+        if each.template:
+            raw.do(
+                f"UPDATE schema_migrations SET checksum = '{each.template}'"
+                f" WHERE version = {version}"
+            )
+    open_ledger(store_url).close()
+    raw.do("UPDATE schema_migrations SET checksum = '' WHERE version = 16")
+    assert refused(store_url) == ["migration 16 processes_quiet was applied with another text"]
 
 
 def test_an_older_store_is_not_opened_and_is_brought_up_by_migrate(

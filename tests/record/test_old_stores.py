@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -168,3 +169,34 @@ def _queued_again(ledger: Ledger, task: str, status: TaskStatus) -> None:
         ledger.unblock(task, actor=OPERATOR, reason="go on")
     elif status is not S.QUEUED:
         ledger.retry(task, actor=OPERATOR, reason="once more")
+
+
+REPORTED: dict[str, dict[str, object]] = {
+    "gone": {"output": {"size": 0}},
+    "unconfirmed": {"output": {"size": 0}, "unconfirmed": True},
+    "alive": {"output": {"size": 0}, "unconfirmed": True, "survivors": [4711]},
+    "unknown": {"log": "/somewhere/with \\u0000 in it"},
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_the_facts_of_older_runs_say_of_their_processes_is_kept(
+    dialect: str, tmp_path: Path, request: pytest.FixtureRequest
+):
+    server: PostgresServer | None = None
+    url, name = f"sqlite://{tmp_path}/old.db", ""
+    if dialect == "postgres":
+        server = request.getfixturevalue("postgres_desk")
+        name = server.create_database()
+        url = server.url(name)
+    restored(kept(dialect)[15], url)
+    with raw_sql(url) as raw:
+        ended = [row[0] for row in raw.do("SELECT id FROM runs WHERE exit_reason IS NOT NULL")]
+        for run, facts in zip(ended, REPORTED.values(), strict=False):
+            raw.do(f"UPDATE runs SET facts = '{json.dumps(facts)}' WHERE id = '{run}'")
+    brought_up(url)
+    with raw_sql(url) as raw:
+        found = dict(raw.do("SELECT id, processes FROM runs"))
+    assert [found[run] for run in ended[:4]] == list(REPORTED)
+    if server:
+        server.drop_database(name)

@@ -76,6 +76,22 @@ def test_what_a_person_closed_is_quiet_for_a_day_and_then_comes_again(ledger: Le
     assert raised(ledger) == ["blocked_long"]
 
 
+@pytest.mark.criterion("L13")
+def test_what_a_person_closed_is_news_again_when_it_was_over_in_between(ledger: Ledger):
+    alerts = Alerts(queue_depth=1)
+    tasks = [opened(ledger).id for _ in range(2)]
+    assert raised(ledger, alerts) == ["queue_depth"]
+    (item,) = waiting(ledger, "queue_depth")
+    ledger.resolve(item.id, outcome="I know", actor=OPERATOR)
+    assert raised(ledger, alerts) == [], "it lasts, and somebody knows"
+    for task in tasks:
+        ledger.cancel(task, actor=OPERATOR)
+    assert raised(ledger, alerts) == []
+    for _ in range(2):
+        opened(ledger)
+    assert raised(ledger, alerts) == ["queue_depth"]
+
+
 @pytest.mark.criterion("F11")
 @pytest.mark.parametrize(
     "status", [TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL, TaskStatus.PENDING_QA]

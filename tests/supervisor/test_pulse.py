@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 
 from tests.stage import ACTS, Stage, staged
+from truegreen.app import place_of
+from truegreen.config import load_config
 from truegreen.contract import Gate, GateKind
 from truegreen.model import TaskStatus
 from truegreen.record.ledger import Ledger
+from truegreen.supervisor.pulse import LEASE_SECONDS
 
 SLOW = Gate(name="slow", kind=GateKind.RUN, command=("sh", "-c", f"sleep 1; test -s {ACTS}"))
 
@@ -39,3 +43,11 @@ def test_a_pulse_does_not_take_our_own_end_of_a_run_for_somebody_else_s(
     assert stage.play() == [task.id]
     dossier = stage.ledger.dossier(task.id)
     assert dossier.task.status is TaskStatus.SUCCEEDED, dossier.findings
+
+
+def test_no_variable_of_the_environment_changes_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUEGREEN_SHORT_LEASE", "0.5")
+    config = load_config(os.environ, str(tmp_path), store=f"sqlite://{tmp_path}/truegreen.db")
+    assert place_of(config).lease == LEASE_SECONDS

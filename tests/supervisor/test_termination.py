@@ -17,7 +17,7 @@ from tests.record.lives import ended as exited
 from tests.stage import staged
 from truegreen.doors import event, marks
 from truegreen.errors import Terminated
-from truegreen.facts import AgentKind, Child, Ticket
+from truegreen.facts import AgentKind, Child, Processes, Ticket
 from truegreen.model import AgentStatus, Outcome
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.fencing import Whom
@@ -92,7 +92,7 @@ def test_another_machine_that_says_that_all_is_gone_completes_it(
 ) -> None:
     monkeypatch.setattr(termination, "ELSEWHERE_SECONDS", 30.0)  # a busy machine says it later
     ticket = held_by(ledger, FAR)
-    late = threading.Timer(0.1, ledger.tell, (ticket, {"output": {"size": 0}}))
+    late = threading.Timer(0.1, ledger.tell, (ticket, {}), {"processes": Processes.GONE})
     late.start()
     answer = ended(ledger, ticket, tmp_path)
     late.join()
@@ -101,13 +101,13 @@ def test_another_machine_that_says_that_all_is_gone_completes_it(
 
 
 @pytest.mark.criterion("P08")
-@pytest.mark.parametrize("doubt", [{"unconfirmed": True}, {"survivors": [4711]}])
+@pytest.mark.parametrize("doubt", [Processes.UNCONFIRMED, Processes.ALIVE, Processes.UNKNOWN])
 def test_another_machine_that_is_not_sure_does_not_complete_it(
-    ledger: Ledger, tmp_path: Path, doubt: dict[str, object]
+    ledger: Ledger, tmp_path: Path, doubt: Processes
 ) -> None:
     ticket = held_by(ledger, FAR)
     ledger.terminate(ticket.task, actor=OPERATOR)
-    ledger.tell(ticket, {"output": {"size": 0}, **doubt})
+    ledger.tell(ticket, {"output": {"size": 0}}, processes=doubt)
     assert ended(ledger, ticket, tmp_path).complete is False
 
 
@@ -177,7 +177,7 @@ def test_a_supervisor_that_has_started_nothing_yet_is_not_vouched_for(
 ) -> None:
     ticket = held_by(ledger, holder_name())
     assert ended(ledger, ticket, tmp_path).unconfirmed == (ticket.run,)
-    ledger.tell(ticket, {"output": {"size": 0}})
+    ledger.tell(ticket, {}, processes=Processes.GONE)
     assert ended(ledger, ticket, tmp_path).unconfirmed == ()
 
 
@@ -320,7 +320,7 @@ def test_what_an_ended_run_left_alive_dies_when_its_settled_task_is_terminated(
     ticket = ledger.start(ledger.open(contract(), actor=OPERATOR).id, start)
     environ = {**os.environ, VARIABLE: ticket.run}
     with subprocess.Popen(["sleep", "60"], env=environ) as left:
-        ledger.end_run(ticket, exited(facts={"output": {"size": 0}, "unconfirmed": True}))
+        ledger.end_run(ticket, exited(processes=Processes.UNCONFIRMED))
         judged(ledger, ticket, Outcome.PASSED)
         whom = Whom("task", ticket.task) if of == "task" else Whom("agent", agent.id)
         answer = terminate(ledger, whom, state_dir=str(tmp_path), actor=OPERATOR, reason="enough")
@@ -400,7 +400,7 @@ def test_where_something_is_left_the_freeze_stays_and_the_next_pull_lifts_it(
     assert (answer.complete, answer.frozen) == (False, True)
     with pytest.raises(Exception, match="frozen"):
         held_by(ledger, FAR)
-    ledger.tell(ticket, {"output": {"size": 0}})
+    ledger.tell(ticket, {}, processes=Processes.GONE)
     answer = pulled(ledger, tmp_path)
     assert (answer.complete, answer.frozen) == (True, False)
 

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.faces.conftest import SCRIPT
 from tests.walk.conftest import Walk, until
 from truegreen.doors import hook
+from truegreen.errors import Terminated
+from truegreen.faces.mcp.seats import DoorSeat
 
 ZOMBIE = """
 import os, subprocess, sys, time
@@ -133,7 +136,84 @@ def test_a_hook_that_a_zombie_calls_is_told_too(zombie: tuple[Walk, str], tmp_pa
         check=False,
     )
     assert called.returncode == 2, called
-    assert "hooks refused 1 calls for fenced runs" in walk.tg("doctor").out
+    assert b"is terminated; it never acts again" in called.stderr
+    assert "calls refused for terminated runs: 1" in walk.tg("doctor").out
     (item,) = walk.tg("inbox", "--json").json()["inbox"]
     assert f"hook after the fence, by {run.id}: claude-code PreToolUse" in item["reason"]
-    assert "hooks refused" not in walk.tg("doctor").out
+    assert "calls refused" not in walk.tg("doctor").out
+
+
+# -- a run that had ended before it was terminated -------------------------------------------------
+
+CALLS: dict[str, tuple[tuple[str, ...], bytes, int]] = {
+    "hook": (("hook", "PreToolUse"), b'{"session_id": "any", "tool_name": "Bash"}', 2),
+    "guard": (("guard", "--", "touch", "../pushed"), b"", 2),
+    "credential": (("credential", "get"), b"protocol=https\nhost=example.org\n\n", 0),
+    "done": (("done", "--reason", "all of it"), b"", 2),
+    "checkpoint": (("checkpoint", "deploy"), b"", 2),
+    "announce": (("announce", "built"), b"", 2),
+}
+KINDS = {"done": "door", "checkpoint": "door", "announce": "door"}
+
+
+def ended_run(walk: Walk, *words: str) -> tuple[str, str, dict[str, str]]:
+    """A task whose run has ended; its run, and the environment that its agent had."""
+    outcome = walk.run(*words, "--", "sh", "-c", "env -0 > environment")
+    text = (walk.folder / "environment").read_text()
+    environ = dict(each.split("=", 1) for each in text.split("\0") if each)
+    assert environ["TRUEGREEN_RUN"] == outcome.latest["id"]
+    return outcome.task["id"], outcome.latest["id"], environ
+
+
+def call(walk: Walk, name: str, environ: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """What a process answers that still has the environment of its run."""
+    words, given, _ = CALLS[name]
+    return subprocess.run(
+        [SCRIPT, *words],
+        input=given,
+        cwd=walk.folder,
+        env=environ,
+        capture_output=True,
+        check=False,
+        timeout=50,
+    )
+
+
+@pytest.mark.criterion("G24")
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("isolation", ["none", "auto"])
+def test_who_acts_for_a_run_that_ended_before_it_was_terminated_is_refused_and_told(
+    walk: Walk, name: str, isolation: str
+):
+    task, run, environ = ended_run(walk, "--isolation", isolation)
+    before = call(walk, name, environ)
+    assert b"the supervisor of this run does not answer" in before.stderr
+    assert walk.tg("terminate", task, "--json").json()["task"] == task
+    assert walk.tg("inbox", "--json").json()["inbox"] == []  # only who is terminated trips it
+
+    answer = call(walk, name, environ)
+
+    assert b"terminated" in answer.stderr, answer
+    assert run.encode() in answer.stderr
+    assert b"does not answer" not in answer.stderr
+    assert answer.returncode == CALLS[name][2]
+    assert answer.stdout == (b"quit=1\n" if name == "credential" else b"")
+    assert not (walk.folder.parent / "pushed").exists()
+    (item,) = walk.tg("inbox", "--json").json()["inbox"]
+    assert (item["severity"], item["task"], item["times"]) == ("critical", task, 1)
+    kind = KINDS.get(name, name)
+    assert f"{kind} after the fence, by {run}" in item["reason"]
+    with closing(walk.ledger()) as ledger:
+        assert ledger.meters()["zombie_tripped", kind] == 1
+
+
+def test_an_mcp_server_of_a_terminated_run_says_so_also_without_its_token(walk: Walk):
+    task, run, environ = ended_run(walk, "--isolation", "none")
+    assert walk.tg("terminate", task, "--json").json()["task"] == task
+    token_file = environ["TRUEGREEN_TOKEN_FILE"]
+    for times in (1, 2):
+        with pytest.raises(Terminated, match=f"{run} is terminated"):
+            DoorSeat(environ["TRUEGREEN_SOCKET"], token_file).task()
+        (item,) = walk.tg("inbox", "--json").json()["inbox"]
+        assert (item["task"], item["times"]) == (task, times)
+        token_file = str(walk.folder / "no-token")

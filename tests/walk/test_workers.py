@@ -17,8 +17,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests import short_lease
 from tests.conftest import missing
-from tests.faces.conftest import SCRIPT
 from tests.postgres_server import PostgresServer
 from tests.stage import ACTS, staged
 from truegreen.contract import Budget, Contract, Gate, GateKind, Isolation, QaTerms
@@ -66,11 +66,8 @@ class Fleet:
 
     def worker(self, *words: str, host: str = "") -> subprocess.Popen[bytes]:
         """Another worker, on a host that calls itself so."""
-        environ = os.environ | {
-            "TRUEGREEN_STORE": self.url,
-            "TRUEGREEN_SHORT_LEASE": str(self.lease),
-        }
-        command = [str(SCRIPT), "worker", *words]
+        environ = os.environ | {"TRUEGREEN_STORE": self.url}
+        command = [*short_lease.command(self.lease), "worker", *words]
         if host:
             command = ["unshare", "-u", "sh", "-c", f'hostname {host}; exec "$@"', "sh", *command]
         log = (self.folder / "workers.log").open("ab")

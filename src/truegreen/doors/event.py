@@ -48,6 +48,7 @@ _PATH_ONLY = 0o10000000  # O_PATH
 SCRIPT = f"{__file__.rpartition('/')[0]}/hook.py"
 """What clients are told to call; whoever tells them has had this file compiled by naming it."""
 
+TERMINATED = "is terminated; it never acts again"
 Answer = tuple[int, bytes, bytes]
 YES: Answer = (0, b"", b"")
 
@@ -61,6 +62,7 @@ def main(words: list[str]) -> None:
         _beacon(client, event)
         payload, size = read_input()
         if in_run():
+            state = _state_of(_own_socket()) or state
             answer = _inside(client, event, state, payload, size)
         else:
             answer = _outside(client, event, state, payload, size)
@@ -129,11 +131,39 @@ def _inside(client: str, event: str, state: str, payload: bytes, size: int) -> A
         run = posix.environ.get(b"TRUEGREEN_RUN", b"")
         if _is_fenced(state, run):
             _trip(state, (client, event), run, payload)
-            return no(client, event, f"{_shown(run)} is fenced off")
+            return no(client, event, f"{_shown(run)} {TERMINATED}")
         if event not in DECIDING:
             return YES
         why = getattr(error, "strerror", None) or str(error) or "no answer"
         return no(client, event, f"the supervisor of this run does not answer ({why})")
+
+
+def terminated_at(socket: bytes, kind: str, event: str, command: bytes = b"") -> str:
+    """The run behind a socket if it is terminated, else nothing; leaves word of the call.
+
+    For a supervisor that does not answer: it may have ended long before its run was terminated.
+    """
+    state = _state_of(socket)
+    run = socket.rsplit(b"/", 3)[1] if state else b""
+    try:
+        if not _is_fenced(state, run):
+            return ""
+    except OSError:
+        return ""  # that folder is not for us to look into: then nobody answers, and no more
+    payload = b'{"command":%s}' % _quoted(command) if command else b""
+    _trip(state, ("truegreen", event), run, payload, kind=kind)
+    return _shown(run)
+
+
+def _own_socket() -> bytes:
+    return posix.environ.get(b"TRUEGREEN_SOCKET", b"")
+
+
+def _state_of(socket: bytes) -> str:
+    """The state directory in which a run has its socket; it is STATE/runs/RUN/FOLDER/NAME."""
+    state, *rest = socket.rsplit(b"/", 4)
+    is_ours = state and len(rest) == 4 and rest[0] == b"runs"  # noqa: PLR2004 - as above
+    return state.decode("utf-8", "surrogateescape") if is_ours else ""
 
 
 def _shortened(payload: bytes, size: int) -> bytes:
@@ -162,7 +192,7 @@ def ask(verb: str, words: str, payload: bytes, size: int) -> Answer:
 
     token = _token()
     line = _socket.socket(_UNIX, _STREAM)
-    _connect(line, posix.environ.get(b"TRUEGREEN_SOCKET", b""))
+    _connect(line, _own_socket())
     head = f"\x01{verb} {len(payload)} {size} {token} {words}\n".encode()
     line.sendall(head + payload)
     chunks = []
@@ -218,7 +248,7 @@ def _outside(client: str, event: str, state: str, payload: bytes, size: int) -> 
     dead += [found for name in inside for found in _dead_inside(state, own, name)]
     if dead:
         _trip(state, (client, event), dead[0][0], payload)
-        return no(client, event, f"{_shown(dead[0][1])} is terminated; it never acts again")
+        return no(client, event, f"{_shown(dead[0][1])} {TERMINATED}")
     for name in others if event in DECIDING else ():
         if _is_fenced(state, name) or _dead_inside(state, own, name):
             return no(client, event, f"{_shown(name)} is terminated; nobody reaches it any more")
@@ -367,12 +397,14 @@ def _plain(raw: bytes) -> bytes:
 # -- the tripwire ----------------------------------------------------------------------------------
 
 
-def _trip(state: str, asked: tuple[str, str], name: bytes, payload: bytes) -> None:
+def _trip(
+    state: str, asked: tuple[str, str], name: bytes, payload: bytes, *, kind: str = "hook"
+) -> None:
     """Leave word that somebody acts who must not; a word that can't be left changes no answer."""
     folder = f"{state}/tripped"
     run = posix.environ.get(b"TRUEGREEN_RUN", b"")
-    fields = (asked[0].encode(), asked[1].encode(), run, name, payload[:_HEAD])
-    text = b'{"client":%s,"event":%s,"run":%s,"session":%s,"payload":%s}\n' % tuple(
+    fields = (kind.encode(), asked[0].encode(), asked[1].encode(), run, name, payload[:_HEAD])
+    text = b'{"kind":%s,"client":%s,"event":%s,"run":%s,"session":%s,"payload":%s}\n' % tuple(
         _quoted(field) for field in fields
     )
     stem = f"{folder}/{time.time_ns()}-{posix.getpid()}"

@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 
 from truegreen.doors import event as events
-from truegreen.doors.event import FORWARDED, Answer, ask, in_run, leave, read_input
+from truegreen.doors.event import (
+    FORWARDED,
+    TERMINATED,
+    Answer,
+    ask,
+    in_run,
+    leave,
+    read_input,
+    terminated_at,
+)
 
 REFUSED = 2
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -27,6 +36,10 @@ def asked(verb: str, payload: bytes) -> Answer:
     try:
         return ask(verb, "", payload, len(payload))
     except (OSError, ValueError) as error:
+        socket = os.environb.get(b"TRUEGREEN_SOCKET", b"")
+        command = payload.replace(b"\0", b" ") if verb == "guard" else b""
+        if run := terminated_at(socket, verb, verb, command):
+            return REFUSED, b"", f"truegreen: terminated: {run} {TERMINATED}\n".encode()
         why = getattr(error, "strerror", None) or str(error) or "no answer"
         said = f"truegreen: unavailable: the supervisor of this run does not answer ({why})\n"
         return REFUSED, b"", said.encode()

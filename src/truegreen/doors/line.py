@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from truegreen.errors import InvalidInput, Unavailable
+from truegreen.doors.event import TERMINATED, terminated_at
+from truegreen.errors import InvalidInput, Terminated, Unavailable
 
 LINE_BYTES = 256 * 1024
 NAME = "door"
@@ -30,10 +31,17 @@ def ask(path: str, question: Line, *, timeout: float | None = None) -> Line:
             send(line, question)
             return receive(line)
         except OSError as error:
-            raise _unanswered(error) from None
+            raise _unanswered(path, question, error) from None
 
 
-def _unanswered(error: OSError) -> Unavailable:
+def check_terminated(path: str, verb: str) -> None:
+    """Refuse for a terminated run whose supervisor is gone, and leave word of the call."""
+    if run := terminated_at(os.fsencode(path), "door", verb):
+        raise Terminated(f"{run} {TERMINATED}", run=run)
+
+
+def _unanswered(path: str, question: Line, error: OSError) -> Unavailable:
+    check_terminated(path, str(question.get("verb", "")))
     why = error.strerror or str(error)
     return Unavailable(f"the supervisor of this run does not answer ({why})")
 
@@ -43,6 +51,7 @@ class Asked:
 
     def __init__(self, path: str, question: Line, *, timeout: float) -> None:
         """`timeout` is for the asking; the answer may take as long as it takes."""
+        self._path, self._question = path, question
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._answer: Line | None = None
         try:
@@ -51,7 +60,7 @@ class Asked:
             send(self._line, question)
         except OSError as error:
             self._line.close()
-            raise _unanswered(error) from None
+            raise _unanswered(path, question, error) from None
 
     def answer(self) -> Line | None:
         """What was answered; None as long as nothing was."""
@@ -59,7 +68,7 @@ class Asked:
             try:
                 self._answer = receive(self._line)
             except OSError as error:
-                raise _unanswered(error) from None
+                raise _unanswered(self._path, self._question, error) from None
             finally:
                 self.close()
         return self._answer

@@ -6,7 +6,6 @@ left nothing here. What is handed in is never opened, only handed out again.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -17,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from truegreen.contract import checked
-from truegreen.errors import BudgetSpent, DiskFull, InvalidInput, NotFound, Stale, Unavailable
+from truegreen.errors import BudgetSpent, InvalidInput, NotFound, Stale, Unavailable, unwritable
 from truegreen.facts import Actor, Ticket
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.artifacts import LARGEST_ARTIFACT, MOST_ARTIFACTS, MOST_BYTES
@@ -27,7 +26,6 @@ from truegreen.tuples import NamedTuple
 _FOLDER = "artifacts"
 _NAME_BYTES = 200
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 AT_ONCE = 8
 """So many things one run hands in at a time."""
 _WEIGHED_BYTES = 1 << 20
@@ -154,8 +152,7 @@ def receiving(shelf: str, room: Room) -> Iterator[Incoming]:
         finally:
             incoming.close()
     except OSError as error:
-        kind = DiskFull if error.errno in _NO_SPACE else Unavailable
-        raise kind(f"an artifact can't be kept: {error.strerror}") from None
+        raise unwritable(f"an artifact can't be kept: {error.strerror}", error) from None
 
 
 def _check_not_many(folder: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from truegreen.errors import InvalidInput, Unavailable
+from truegreen.errors import InvalidInput, Unavailable, unwritable
 from truegreen.outlets.whole import OURS_ALONE, keep_names, write_whole
 from truegreen.tuples import NamedTuple
 
@@ -247,4 +247,4 @@ def _written(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(f"{path} can't be written: {error.strerror}") from error
+        raise unwritable(f"{path} can't be written: {error.strerror}", error) from error

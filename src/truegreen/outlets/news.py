@@ -104,12 +104,18 @@ class News:
     def subject(self) -> str:
         """What it is about, once a night: a failure that comes again has the same subject.
 
-        What needs nobody is told each time.
+        What needs nobody is told each time. After an item was resolved, its cause has another item,
+        and so another subject.
         """
         if not self.needs_somebody or self.alert:
             return self.event.id
+        return f"{self._cause}:{self.night}{f':{self.item.id}' if self.item else ''}"
+
+    @property
+    def _cause(self) -> str:
+        """As the inbox tells one item from another."""
         recurs = self.event.event == Move.FAIL
-        return f"{self.kind}:{self.task.contract_digest if recurs else self.task.id}:{self.night}"
+        return f"{self.kind}:{self.task.contract_digest if recurs else self.task.id}"
 
     @property
     def kind(self) -> str:
@@ -136,9 +142,11 @@ class News:
 
     @cached_property
     def item(self) -> InboxItem | None:
-        """What waits for a person because of it, or of the like before."""
-        found = self._ledger.inbox_of(self.task.key) if self.needs_somebody else []
-        return next((each.item for each in found if each.item.cell == self.kind), None)
+        """What waited for a person because of it, or of the like before."""
+        if not self.needs_somebody:
+            return None
+        known = {"task_key": self.task.key, "kind": self.kind, "at": self.event.at}
+        return self._ledger.item_of(self._cause, **known)
 
     @property
     def is_put_off(self) -> bool:

@@ -6,6 +6,7 @@ store, does not. Nothing here writes to a database.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from truegreen.errors import Unavailable
+from truegreen.errors import Unavailable, unwritable
 from truegreen.record.rows import Event
 from truegreen.tuples import NamedTuple
 
@@ -113,8 +114,7 @@ class Anchor:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
         except OSError as error:
-            message = f"the anchor {self.path} can't be written: {error.strerror}"
-            raise Unavailable(message) from error
+            raise self._unwritten(error) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             _drop_torn_line(handle)
@@ -124,12 +124,25 @@ class Anchor:
                 reach, at = reach.over(event), event.at
             if reach.events > before.events:
                 mark = Mark(reach.xact, reach.key, reach.events, reach.digest.hex(), at)
-                os.write(handle, msgspec.json.encode(mark) + b"\n")
+                _write_whole(handle, msgspec.json.encode(mark) + b"\n")
                 os.fsync(handle)
             if before == Reach():
                 _keep_name(os.path.dirname(self.path))
+        except OSError as error:
+            raise self._unwritten(error) from error
         finally:
             os.close(handle)
+
+    def _unwritten(self, error: OSError) -> Unavailable:
+        """The store has what was done; only its mark is missing until the next one."""
+        message = f"the anchor {self.path} can't be written: {error.strerror}"
+        return unwritable(f"{message}; what was done is recorded, see: truegreen list", error)
+
+
+def _write_whole(handle: int, line: bytes) -> None:
+    """Write a line, or fail: of the last bytes of a disk only a part may be taken."""
+    if os.write(handle, line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _drop_torn_line(handle: int) -> None:

@@ -354,6 +354,12 @@ _RUNS = (
             ),
             Rule(
                 "forbidden",
+                f"({changed('processes')})"
+                " AND (OLD.processes <> 'unknown' OR NEW.exit_reason IS NULL)",
+                "whether the processes of a run are gone is recorded once, with or after its end",
+            ),
+            Rule(
+                "forbidden",
                 "((NEW.verdict = 'passed' AND OLD.verdict <> 'passed')"
                 " OR (NEW.cell IS DISTINCT FROM OLD.cell AND NEW.cell IN"
                 " ('true_green', 'rescued', 'finished_at_the_cap', 'kept'))) AND NOT EXISTS"

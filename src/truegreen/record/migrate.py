@@ -33,22 +33,34 @@ _TRIGGER = late(r"CREATE TRIGGER (\w+)")
 GUARDS_FILE = os.path.join(SQL_DIR, "guards.json")
 
 
+CHECKSUMS_FILE = os.path.join(SQL_DIR, "checksums.json")
+
+
 class Migration(NamedTuple):
     """One numbered step."""
 
     version: int
     name: str
-    checksum: str
     text: str
+    """As it stands in its files, with placeholders."""
     dialect: str
 
     @property
-    def statements(self) -> list[str]:
-        """Its statements, with the words of its dialect in them."""
+    def rendered(self) -> str:
+        """The SQL that is executed: the placeholders are replaced by types and enums."""
         from truegreen.record.dialects import WORDS  # noqa: PLC0415 - a start only looks
 
-        rendered = self.text.format_map(WORDS[self.dialect])
-        return [s.strip() for s in _STATEMENT_END.split(rendered + "\n") if _is_code(s)]
+        return self.text.format_map(WORDS[self.dialect])
+
+    @property
+    def checksum(self) -> str:
+        """The digest of the SQL that is executed."""
+        return hashlib.sha256(self.rendered.encode()).hexdigest()
+
+    @property
+    def statements(self) -> list[str]:
+        """Its statements, as they are executed."""
+        return [s.strip() for s in _STATEMENT_END.split(self.rendered + "\n") if _is_code(s)]
 
 
 class Guards(msgspec.Struct, frozen=True):
@@ -68,8 +80,7 @@ def migrations(dialect: str) -> list[Migration]:
             continue
         stem = file.removesuffix(".sql")
         texts = [_read(folder, name) for name in (file, f"{stem}.{dialect}.sql")]
-        checksum = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        found.append(Migration(int(match[1]), match[2], checksum, "\n".join(texts), dialect))
+        found.append(Migration(int(match[1]), match[2], "\n".join(texts), dialect))
     return found
 
 
@@ -109,6 +120,42 @@ def keep_guards() -> None:
     """Write `guards.json` anew, after a change of the rules."""
     made = {dialect: made_guards(dialect) for dialect in ("postgres", "sqlite")}
     with open(GUARDS_FILE, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
+
+
+class Checksums(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The checksums under which a store may have one migration."""
+
+    rendered: str
+    template: str = ""
+    """The one that earlier versions wrote: it covers the text before it was rendered."""
+
+    def __contains__(self, checksum: str) -> bool:
+        """Whether a store that has it was made by this text."""
+        return checksum in {self.rendered, self.template or self.rendered}
+
+
+def made_checksums(dialect: str) -> dict[int, str]:
+    """The digest of the SQL that each migration executes today; `checksums.json` has the same."""
+    return {step.version: step.checksum for step in migrations(dialect)}
+
+
+def kept_checksums(dialect: str) -> dict[int, Checksums]:
+    """The checksums of the migrations as they were shipped, without rendering anything."""
+    with open(CHECKSUMS_FILE, "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, dict[int, Checksums]])[dialect]
+
+
+def keep_checksums() -> None:
+    """Write `checksums.json` anew; the checksums of templates are history and stay."""
+    made = {}
+    for dialect in ("postgres", "sqlite"):
+        kept = kept_checksums(dialect)
+        made[dialect] = {
+            version: Checksums(digest, kept[version].template if version in kept else "")
+            for version, digest in made_checksums(dialect).items()
+        }
+    with open(CHECKSUMS_FILE, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
 
 
@@ -153,7 +200,7 @@ def inspect(store: Store) -> State:
     if version > newest:
         return State(version, newest, ())
     digest = recorded.pop("guards", "")
-    problems = _changed_steps(applied, steps)
+    problems = _changed_steps(applied, kept_checksums(store.dialect))
     problems += _changed_objects(objects, recorded, _indexes(steps, version))
     if version == newest:
         # An older store has older triggers, and the next migration brings the new ones.
@@ -161,12 +208,11 @@ def inspect(store: Store) -> State:
     return State(version, newest, tuple(dict.fromkeys(problems)))
 
 
-def _changed_steps(applied: list[Row], steps: list[Migration]) -> list[str]:
-    known = {step.version: step.checksum for step in steps}
+def _changed_steps(applied: list[Row], known: dict[int, Checksums]) -> list[str]:
     return [
         f"migration {version} {name} was applied with another text"
         for version, name, checksum in applied
-        if known.get(version, checksum) != checksum
+        if version in known and checksum not in known[version]
     ]
 
 
@@ -245,7 +291,8 @@ def migrate(store: Store, *, repair: bool = False) -> list[str]:
         if steps:
             # All in one transaction: nobody ever meets a store that is half made.
             texts = [text for step in steps for text in (*step.statements, _row(store, step))]
-            store.script([*texts, *_sealed(store)])
+            old = _no_guards(store) if state.version else []
+            store.script([*old, *texts, *_sealed(store)])
     except TruegreenError:
         # Two programs may create one store at once: the second finds it made.
         if not inspect(store).current:
@@ -296,6 +343,26 @@ def _row(store: Store, step: Migration) -> str:
     now = WORDS[store.dialect]["now"]
     row = f"{step.version}, '{step.name}', '{step.checksum}', {now}"
     return f"INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES ({row})"
+
+
+_DROP_TRIGGERS = """\
+DO $$ DECLARE t record; BEGIN
+  FOR t IN SELECT tgname, tgrelid::regclass AS tbl FROM pg_trigger
+      JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
+      WHERE relnamespace = current_schema()::regnamespace AND starts_with(proname, 'truegreen_')
+      LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', t.tgname, t.tbl);
+  END LOOP;
+END $$"""
+
+
+def _no_guards(store: Store) -> list[str]:
+    """Drop the triggers of an older program: they do not fit the tables that migrations change."""
+    if store.dialect == "postgres":
+        return [_DROP_TRIGGERS]
+    with store.snapshot() as tx:
+        triggers = [str(name).partition(" ") for name, _ in tx.all("schema_objects")]
+    return [f"DROP TRIGGER IF EXISTS {name}" for kind, _, name in triggers if kind == "trigger"]
 
 
 def _sealed(store: Store) -> list[str]:

@@ -10,6 +10,7 @@ from truegreen.facts import (
     Finding,
     JobState,
     JobWord,
+    Processes,
     Statement,
     WakeCause,
     WakeState,
@@ -139,6 +140,7 @@ class Run(Record, frozen=True, array_like=True):
     digest: str
     usage: str
     facts: str
+    processes: Processes
     created_at: int
     seen_at: int | None
     ended_at: int | None

@@ -80,11 +80,12 @@ _FRAGMENTS = {
     "feed_order": "events.key",
     "feed_in_doubt": "SELECT 1 WHERE 0",
 }
+_NO_ROOM = "no room is left for the store; nothing was written"
 _TRANSLATED: tuple[tuple[type[apsw.Error], type[TruegreenError], str], ...] = (
     (apsw.BusyError, StoreBusy, "another writer holds the store; try again"),
     (apsw.LockedError, StoreBusy, "another writer holds the store; try again"),
     (apsw.ReadOnlyError, errors.StoreReadOnly, "the store can't be written; check its permissions"),
-    (apsw.FullError, errors.DiskFull, "no room is left for the store; nothing was written"),
+    (apsw.FullError, errors.DiskFull, _NO_ROOM),
     (apsw.CantOpenError, StoreUnreachable, "the store can't be opened; check path and permissions"),
     (apsw.PermissionsError, StoreUnreachable, "the store can't be opened; check its permissions"),
     (apsw.CorruptError, errors.StoreCorrupt, "the store is damaged; restore a backup"),
@@ -93,9 +94,16 @@ _TRANSLATED: tuple[tuple[type[apsw.Error], type[TruegreenError], str], ...] = (
 )
 
 
+def _no_room_for_locks(error: apsw.Error) -> bool:
+    """Whether the file for the locks of readers and writers could not be made as long as needed."""
+    return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+
+
 def translated(error: apsw.Error) -> TruegreenError:
     """Our error for SQLite's."""
     text = str(error)
+    if _no_room_for_locks(error):
+        return errors.DiskFull(f"{_NO_ROOM} ({text})")
     ours = refusal(text)
     if ours:
         return ours
@@ -357,9 +365,8 @@ class SqliteStore:
 
     @contextmanager
     def _lent(self) -> Iterator[apsw.Connection]:
-        sound = True
         try:
-            connection = self._pool.take()
+            connection, sound = self._taken()
         except apsw.Error as error:
             raise translated(error) from error
         try:
@@ -371,6 +378,15 @@ class SqliteStore:
             raise _no_text(error) from error
         finally:
             self._take_back(connection, sound)
+
+    def _taken(self) -> tuple[apsw.Connection, bool]:
+        """A connection, and whether others may use it later; on a full disk it can only read."""
+        try:
+            return self._pool.take(), True
+        except apsw.IOError as error:
+            if not _no_room_for_locks(error):
+                raise
+        return self._connect_alone(), False
 
     def _patience(self) -> Callable[[int], bool]:
         """Wait for another process in short random steps, for every lock that SQLite asks for.
@@ -405,6 +421,21 @@ class SqliteStore:
             # Otherwise SQLite plans a statement anew for every value that is bound to it.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             self._configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_alone(self) -> apsw.Connection:
+        """A connection for reading that keeps its locks in memory: no file has to grow for it.
+
+        It locks the file against all others as long as it is open, so it is used once and closed.
+        """
+        connection = apsw.Connection(self.path, vfs=self.vfs)
+        try:
+            connection.set_busy_handler(self._patience())
+            connection.pragma("locking_mode", "exclusive")
+            connection.pragma("query_only", 1)
         except BaseException:
             connection.close()
             raise

@@ -16,7 +16,7 @@ import msgspec
 from truegreen.contract import Isolation
 from truegreen.doors.hooking import Gone
 from truegreen.errors import InvalidInput, Refused
-from truegreen.facts import NOT_STARTED, Claim, Exit, Finding, Proof, Verdict
+from truegreen.facts import NOT_STARTED, Claim, Exit, Finding, Processes, Proof, Verdict
 from truegreen.model import EndedBy, ExitDetail, ExitReason, Outcome, RunStatus, TaskStatus
 from truegreen.record.ledger.wakes import LETTERS_ROOM
 from truegreen.record.rows import Task
@@ -31,7 +31,7 @@ from truegreen.supervisor.purse import ASKED, asked
 from truegreen.supervisor.recovery import failure
 from truegreen.supervisor.reentry import Capped, Reentry
 from truegreen.supervisor.roster import first_words, opening
-from truegreen.supervisor.stint import Stint, Worker, log_facts
+from truegreen.supervisor.stint import Stint, Worker, log_facts, processes_of
 from truegreen.supervisor.subject import Author, Subject
 from truegreen.supervisor.tripwire import note_start
 from truegreen.tuples import NamedTuple
@@ -195,7 +195,7 @@ class Attempt:
         """What checks find, and what follows from it."""
         subject = self._subject(ran.left, ran.ended, ran.declared)._replace(
             claim=ran.claim,
-            unconfirmed=may_run_on(ran.ended.facts, self._prepared.isolation),
+            unconfirmed=may_run_on(ran.ended.processes, self._prepared.isolation),
             author=self._author(ran.last),
             heard=self._reentry.heard,
             touched=merged(self._prepared.touched, ran.last.touched),
@@ -256,6 +256,7 @@ class Attempt:
             usage=self._worker.usage,
             admission=_admission(declared, last.reading),
             session=None if last.is_barred else last.reading.session,
+            processes=processes_of(self._worker),
             facts={
                 **log_facts(self._worker),
                 **self._worker.door_facts(),
@@ -297,16 +298,17 @@ class Attempt:
     def _tell(self, ended: Exit) -> None:
         """Keep what is known of a run that others ended: where its output and its work are."""
         used = {"usage": msgspec.to_builtins(ended.usage)}
-        self._ledger.tell(self._ticket, {**ended.facts, **used})
+        facts = {**ended.facts, **used}
+        self._ledger.tell(self._ticket, facts, processes=ended.processes)
 
 
-def may_run_on(facts: Mapping[str, Any], isolation: str) -> bool:
+def may_run_on(processes: Processes, isolation: str) -> bool:
     """Whether a process of the agent is known to be alive, or an isolation broke its promise.
 
     Without isolation that is always possible, and said once per host instead of with every check.
     """
     promised = isolation != Isolation.NONE
-    return bool(facts.get("survivors") or (promised and facts.get("unconfirmed")))
+    return processes is Processes.ALIVE or (promised and processes is Processes.UNCONFIRMED)
 
 
 def room_beside(prepared: Prepared) -> int:

@@ -6,13 +6,12 @@ for; on other machines only a lease that ran out counts, and others look after t
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from truegreen.errors import DiskFull, Refused, TruegreenError
+from truegreen.errors import Refused, TruegreenError, is_full
 from truegreen.facts import Exit, Ticket, Verdict
 from truegreen.model import (
     EndedBy,
@@ -111,12 +110,10 @@ def break_off(ledger: Ledger, ticket: Ticket, error: TruegreenError | OSError) -
 
 def failure(error: TruegreenError | OSError, otherwise: ExitDetail) -> Exit:
     """The exit of a run that failed on our side."""
-    number = getattr(error, "errno", None)
-    full = isinstance(error, DiskFull) or number in (errno.ENOSPC, errno.EDQUOT)
     return Exit(
         status=RunStatus.CRASHED,
         reason=ExitReason.FATAL_ERROR,
-        detail=ExitDetail.DISK_FULL if full else otherwise,
+        detail=ExitDetail.DISK_FULL if is_full(error) else otherwise,
         ended_by=EndedBy.SUPERVISOR,
         message=str(error),
     )

@@ -118,7 +118,7 @@ def subject_of(place: Place, dossier: Dossier, run: Run) -> Subject:
         left=left,
         ended=_exit_of(run),
         judged=str(facts.get("adapter", "")),
-        unconfirmed=may_run_on(facts, run.isolation),
+        unconfirmed=may_run_on(run.processes, run.isolation),
         rejected=rejected[-1] if rejected else "",
         earlier=tuple(row.finding() for row in dossier.findings),
         author=_author(dossier, run),

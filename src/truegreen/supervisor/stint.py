@@ -15,7 +15,7 @@ import msgspec
 
 from truegreen.contract import Caps, Home
 from truegreen.doors import marks
-from truegreen.facts import SYSTEM, Child, Usage
+from truegreen.facts import SYSTEM, Child, Processes, Usage
 from truegreen.model import Role
 from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
@@ -297,18 +297,25 @@ def log_facts(worker: Worker) -> dict[str, Any]:
     """Where the output of a run is, and what was alive that should not have been."""
     ended = worker.stints[-1].ended
     swept = [f"{each.name} ({each.pid})" for each in ended.swept[:50]]
-    lost = [] if ended.confirmed and not ended.survivors else [True]
     facts = {
         "log": worker.files.stdout,
         "output": worker.output(),
         "swept": swept,
         "survivors": list(ended.survivors),
-        "unconfirmed": bool(lost),
+        "unconfirmed": processes_of(worker) is not Processes.GONE,
         "stints": len(worker.stints) if len(worker.stints) > 1 else 0,
         "model": worker.stints[-1].live.model or "",
         "children": census(_children(worker)),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def processes_of(worker: Worker) -> Processes:
+    """Whether the processes of a run are gone."""
+    ended = worker.stints[-1].ended
+    if ended.survivors:
+        return Processes.ALIVE
+    return Processes.GONE if ended.confirmed else Processes.UNCONFIRMED
 
 
 def _children(worker: Worker) -> Iterable[Child]:

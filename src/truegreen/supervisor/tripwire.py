@@ -1,8 +1,8 @@
 """The zombie tripwire: whoever acts for a fenced run is told to a person, as a critical item.
 
-Hooks outside of any run leave word in a folder; repositories are compared with what they were at
-the fence. Nothing is stopped here, for it has happened already. Every step can be taken by several
-supervisors, of which one takes it, and again after a crash: then a person is told twice.
+Calls that no supervisor answers leave word in a folder; repositories are compared with what they
+were at the fence. Nothing is stopped here, for it has happened already. Every step can be taken by
+several supervisors, of which one takes it, and again after a crash: then a person is told twice.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 from truegreen.errors import NotFound
 from truegreen.facts import Ticket
 from truegreen.record.ledger import Ledger
+from truegreen.record.ledger.tripwires import KINDS
 from truegreen.supervisor.ground import Ground
 from truegreen.supervisor.place import Place
 from truegreen.tuples import NamedTuple
@@ -42,13 +43,14 @@ _RESTS = 20
 
 
 class Word(msgspec.Struct, frozen=True):
-    """What a hook left: who called it, and for whom."""
+    """What a refused call left: who called, and for whom."""
 
     client: str
     event: str
     run: str
     session: str
     payload: str
+    kind: str = "hook"
 
 
 class Collected(NamedTuple):
@@ -73,7 +75,7 @@ def untold(state_dir: str) -> list[str]:
     told = len(_words(folder)) if paths.isdir(folder) else 0
     aside = len(os.listdir(unread)) if paths.isdir(unread) else 0
     return [
-        *([f"hooks refused {told} calls for fenced runs: truegreen inbox"] if told else []),
+        *([f"calls refused for terminated runs: {told}; next: truegreen inbox"] if told else []),
         *([f"{aside} words of hooks say nothing that is known: {unread}"] if aside else []),
     ]
 
@@ -82,7 +84,7 @@ def untold(state_dir: str) -> list[str]:
 
 
 def collect(ledger: Ledger, state_dir: str) -> Collected:
-    """Tell what hooks refused outside of any run; each word once, one alarm for each run."""
+    """Tell what was refused for terminated runs; each word once, one alarm for each run."""
     folder = paths.join(state_dir, TRIPPED)
     if not paths.isdir(folder):
         return Collected()
@@ -91,23 +93,23 @@ def collect(ledger: Ledger, state_dir: str) -> Collected:
 
 
 def _collect(ledger: Ledger, folder: str) -> Collected:
-    heard: dict[str, list[tuple[str, Word]]] = defaultdict(list)
+    heard: dict[tuple[str, str], list[tuple[str, Word]]] = defaultdict(list)
     run_of = cache(lambda *names: _run_of(ledger, names))
     aside = 0
     for path in _words(folder):
         word = _read(path)
         run = run_of(word.session, word.run) if word else ""
-        if word and run:
-            heard[run].append((path, word))
+        if word and run and word.kind in KINDS:
+            heard[run, word.kind].append((path, word))
         else:
             aside += 1
             _set_aside(folder, path)
-    for run, words in heard.items():
+    for (run, kind), words in heard.items():
         detail = _told([word for _, word in words])
-        ledger.trip(run, kind="hook", detail=detail, times=len(words))
+        ledger.trip(run, kind=kind, detail=detail, times=len(words))
         for path, _ in words:
             os.unlink(path)
-    return Collected(tuple(heard), aside)
+    return Collected(tuple(dict.fromkeys(run for run, _ in heard)), aside)
 
 
 def _words(folder: str) -> list[str]:

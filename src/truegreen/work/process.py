@@ -7,7 +7,6 @@ gates, and no store. The environment of a child is built by the caller, never in
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import resource
@@ -19,7 +18,7 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from truegreen.contract.terms import Isolation
-from truegreen.errors import DiskFull, Unavailable
+from truegreen.errors import Unavailable, unwritable
 from truegreen.tuples import NamedTuple
 from truegreen.work import jail, orders, shim
 from truegreen.work.child import Child, Group, Guarded, Keeper, handle_of
@@ -57,7 +56,6 @@ TOOL_BYTES = 64 * 1024 * 1024
 LINGER_MS = 100
 """How long a tool's pipe may stay open and silent behind it before we take its answer as whole."""
 _SIGKILL = 9
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run(
@@ -159,8 +157,8 @@ def _pumps(
                 path, launch.log_bytes, Redactor(launch.secrets), taker, append=launch.append
             )
         except OSError as error:
-            kind = DiskFull if error.errno in _NO_ROOM else Unavailable
-            raise kind(f"the log {path!r} can't be written: {error.strerror}") from error
+            message = f"the log {path!r} can't be written: {error.strerror}"
+            raise unwritable(message, error) from error
         closing.callback(pump.close)
         pumps.append(pump)
     return pumps
@@ -467,7 +465,7 @@ def spawn_detached(argv: Sequence[str], env: dict[str, str], cwd: str, log: str)
     try:
         output = os.open(log, flags, 0o600)
     except OSError as error:
-        raise Unavailable(f"the log {log!r} can't be written: {error.strerror}") from error
+        raise unwritable(f"the log {log!r} can't be written: {error.strerror}", error) from error
     try:
         process = subprocess.Popen(  # noqa: S603 - one of our own
             argv,

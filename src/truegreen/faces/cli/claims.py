@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from truegreen.doors.line import ask
+from truegreen.doors.line import ask, check_terminated
 from truegreen.errors import NotRunning, raised
 from truegreen.faces.cli.frame import F, Frame, command
 from truegreen.faces.declaring import COUNTS, declared
@@ -114,6 +114,7 @@ def asked_at_the_door(question: dict[str, Any], *, timeout: float | None) -> dic
         with open(token_file, encoding="utf-8") as file:
             token = file.read(1000).strip()
     except OSError as error:
+        check_terminated(door, str(question.get("verb", "")))
         raise NotRunning(f"the token of this run can't be read: {error.strerror}") from None
     answer = ask(door, {**question, "token": token}, timeout=timeout)
     if "error" in answer:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from truegreen.errors import TruegreenError
+from truegreen.errors import DiskFull, TruegreenError, is_full
 from truegreen.faces.clean import clean, shortened
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.output import OutputLost, write_json
@@ -72,7 +72,14 @@ def guarded(frame: Frame, act: Callable[[], int | None]) -> int:  # noqa: PLR091
     except (BrokenPipeError, OutputLost):
         raise
     except Exception as error:  # noqa: BLE001 - the one place where nothing may fall through
-        return _unknown(frame, error)
+        return _known(frame, _no_room(error)) if is_full(error) else _unknown(frame, error)
+
+
+def _no_room(error: Exception) -> DiskFull:
+    """Which file found no room, where the error names it."""
+    file = getattr(error, "filename", None)
+    where = f" for {os.fsdecode(file)}" if file else ""
+    return DiskFull(f"no room is left on the disk{where}")
 
 
 def _misused(frame: Frame, error: click.UsageError) -> int:

@@ -129,11 +129,11 @@ def unwritten(path: str, error: OSError) -> TruegreenError:
     """What to say of a file that could not be written."""
     from shlex import quote  # noqa: PLC0415 - only a refusal needs them
 
-    from truegreen.errors import Unavailable  # noqa: PLC0415 - as above
+    from truegreen.errors import unwritable  # noqa: PLC0415 - as above
 
     folder = os.path.dirname(path)
     step = "" if os.path.isdir(folder) else f"; make its folder first: mkdir -p {quote(folder)}"
-    return Unavailable(f"{path} can't be written: {error.strerror}{step}")
+    return unwritable(f"{path} can't be written: {error.strerror}{step}", error)
 
 
 def _hint(words: list[str]) -> str:

@@ -25,6 +25,7 @@ from truegreen.errors import (
     StoreReadOnly,
     TruegreenError,
     Unavailable,
+    unwritable,
 )
 from truegreen.faces.axes import LIGHTS
 from truegreen.faces.cli.faults import ELSEWHERE, ROOM
@@ -352,7 +353,7 @@ def _new_files(*paths: str) -> Iterator[tuple[str, ...]]:
         where = os.path.dirname(paths[0])
         step = "" if os.path.isdir(where) else f"; make it first: mkdir -p {shlex.quote(where)}"
         why = f"{error.strerror}{step}"
-        raise Unavailable(f"the backup can't be written in {where}: {why}") from error
+        raise unwritable(f"the backup can't be written in {where}: {why}", error) from error
     finally:
         for draft in drafts:
             for rest in (draft, f"{draft}-journal", f"{draft}-wal", f"{draft}-shm"):

@@ -15,7 +15,7 @@ import click
 from truegreen.app import place_of
 from truegreen.config import redacted_url
 from truegreen.contract import parse_duration
-from truegreen.errors import InvalidInput
+from truegreen.errors import DiskFull, InvalidInput
 from truegreen.faces.cli.alarms import Notice, draw_groups, draw_items
 from truegreen.faces.cli.frame import Frame, command, offered
 from truegreen.faces.documents import Document, inbox_document
@@ -123,9 +123,13 @@ def _look_for_zombies(frame: Frame, ledger: Ledger) -> None:
     """What fenced runs did since the last look belongs in here, too."""
     place = place_of(frame.settings or frame.load())
     if any(os.path.isdir(os.path.join(place.state_dir, name)) for name in _KEPT_BY_TRIPWIRES):
-        from truegreen.supervisor.tripwire import alarms  # noqa: PLC0415 - loads slowly
+        from truegreen.supervisor.tripwire import alarms, untold  # noqa: PLC0415 - loads slowly
 
-        alarms(ledger, place)
+        try:
+            alarms(ledger, place)
+        except DiskFull as full:
+            for line in (full.message, *untold(place.state_dir)):
+                click.echo(f"truegreen: {line}", err=True)
 
 
 # --- what people do about it

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import click
 
 from truegreen.contract import checked, parse_duration
-from truegreen.errors import InvalidInput, Unavailable
+from truegreen.errors import InvalidInput, unwritable
 from truegreen.faces.cli.frame import Frame, command, family, offered
 from truegreen.faces.cli.output import flush, write_text
 from truegreen.faces.cli.paper import Column, Paper, Row
@@ -92,7 +92,7 @@ def _secret_file(path: str | None) -> Iterator[int | None]:
     except FileExistsError:
         raise InvalidInput(f"{path} exists already; a secret overwrites nothing") from None
     except OSError as error:
-        raise Unavailable(f"{path} can't be written: {error.strerror}") from None
+        raise unwritable(f"{path} can't be written: {error.strerror}", error) from None
     try:
         yield handle
     except BaseException:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from truegreen.doors import speaking
-from truegreen.doors.line import NAME, Asked, ask
+from truegreen.doors.line import NAME, Asked, ask, check_terminated
 from truegreen.doors.store_room import shelves
 from truegreen.errors import (
     Forbidden,
@@ -106,8 +106,7 @@ class DoorSeat:
         """A client that gave up waiting and asks again waits for the same answer."""
         question = self._asked.get(action)
         if question is None:
-            token = token_in(self._token_file)
-            line = {"verb": "checkpoint", "action": action, "token": token}
+            line = {"verb": "checkpoint", "action": action, "token": self._token("checkpoint")}
             question = self._asked[action] = Asked(self._door, line, timeout=_ANSWER_SECONDS)
 
         def look() -> Document | None:
@@ -133,6 +132,7 @@ class DoorSeat:
                 file.write(data)
             return self._ask({"verb": "attach", "name": given.name, "file": name})
         except OSError as error:
+            check_terminated(self._door, "attach")
             raise Unavailable(f"nothing can be handed in: {error.strerror}") from None
         finally:
             with suppress(OSError):  # the supervisor has taken it
@@ -143,8 +143,15 @@ class DoorSeat:
         return self._ask({"verb": "announce", "topic": topic, "text": text})
 
     def _ask(self, question: dict[str, Any]) -> Document:
-        said = {**question, "token": token_in(self._token_file)}
+        said = {**question, "token": self._token(str(question["verb"]))}
         return _unless_refused(ask(self._door, said, timeout=_ANSWER_SECONDS))
+
+    def _token(self, verb: str) -> str:
+        try:
+            return token_in(self._token_file)
+        except NotRunning:
+            check_terminated(self._door, verb)
+            raise
 
 
 def token_in(path: str) -> str:

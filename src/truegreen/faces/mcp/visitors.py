@@ -6,11 +6,12 @@ What a visitor may call is its role's; whether it may do it to this task is the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from truegreen.app import RUN_VARIABLE, check_outside, operator, place_of, put_right
 from truegreen.config import Config
-from truegreen.errors import Forbidden, NotFound, NotRunning, Refused
+from truegreen.errors import DiskFull, Forbidden, NotFound, NotRunning, Refused
 from truegreen.faces.deeds import Deeds
 from truegreen.faces.documents import Document
 from truegreen.faces.mcp.asked import read
@@ -98,7 +99,8 @@ class Alone(Outside):
         """What fenced runs did since the last look belongs in the inbox, too."""
         from truegreen.supervisor.tripwire import alarms  # noqa: PLC0415 - as above
 
-        alarms(self._ledger, place_of(self._config))
+        with suppress(DiskFull):  # the inbox is shown as it stands
+            alarms(self._ledger, place_of(self._config))
 
 
 class Far:

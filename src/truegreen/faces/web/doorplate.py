@@ -15,7 +15,7 @@ import msgspec
 
 from truegreen.config import Config
 from truegreen.contract import digest_of
-from truegreen.errors import Unavailable
+from truegreen.errors import unwritable
 from truegreen.supervisor.holder import holder_name, host_name, read_holder
 
 _END = ".json"
@@ -50,7 +50,7 @@ def hung_out(config: Config, url: str, port: int = 0, *, schedules: bool) -> Ite
         os.makedirs(_folder(config), mode=0o700, exist_ok=True)
         _write(file, msgspec.json.encode(plate))
     except OSError as error:
-        raise Unavailable(f"{file} can't be written: {error.strerror}") from None
+        raise unwritable(f"{file} can't be written: {error.strerror}", error) from None
     try:
         yield plate
     finally:

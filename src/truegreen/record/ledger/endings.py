@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from truegreen.facts import Actor
+from truegreen.facts import Actor, Processes
 from truegreen.model import (
     AgentStatus,
     Cell,
@@ -343,6 +343,7 @@ class Endings(Desk):
                 cost=0,
                 tokens=0,
                 facts=run.facts,
+                processes=Processes.UNKNOWN,
                 now=tx.now,
             )
             self._settle_agent(tx, run.agent_key, AgentStatus.COMPLETED)

@@ -13,7 +13,7 @@ import msgspec
 from truegreen.contract import checked
 from truegreen.contract.terms import Isolation
 from truegreen.errors import InvalidInput, NotFound
-from truegreen.facts import AgentKind
+from truegreen.facts import AgentKind, Processes
 from truegreen.model import AgentStatus, RunStatus
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger.desk import Desk
@@ -27,8 +27,7 @@ _NAME_BYTES = 500
 _NOBODY = ""
 _SPEAKING = (AgentKind.AGENT, AgentKind.CONVERSATION)
 """Those whose name a client calls itself by."""
-_OUTPUT = "output"
-"""What a supervisor knows of a run's output only when all of its processes are gone."""
+_DOUBTFUL = (Processes.UNCONFIRMED, Processes.ALIVE)
 
 
 class Whom(NamedTuple):
@@ -49,9 +48,9 @@ class Held(NamedTuple):
     holder: str
     process: str
     is_over: bool
-    """Whether its supervisor has said since that all of it is gone."""
+    """Whether its supervisor has reported its end since."""
     doubtful: bool
-    """Whether that supervisor could not be sure, or never said anything."""
+    """Whether that supervisor could not confirm that all of it is gone, or reported nothing."""
     ended_at: int = 0
 
 
@@ -180,25 +179,17 @@ def _alive(rows: list[Row]) -> list[Row]:
 
 def _is_open(row: Row) -> bool:
     """Whether something of a run could live: it was cut off, or nobody saw the last of it go."""
-    _, _, status, isolation, facts, _, cut_off, seen_at, ended_at = row
-    if cut_off:
-        return True
-    known = msgspec.json.decode(facts)
-    if _is_doubtful(known):
+    _, _, status, isolation, processes, _, cut_off, seen_at, ended_at = row
+    if cut_off or processes in _DOUBTFUL:
         return True
     # A jail dies with its supervisor, and what never began needs no proof.
     sure = seen_at is None or (status == RunStatus.LOST and isolation == Isolation.JAIL)
-    return ended_at is not None and _OUTPUT not in known and not sure
-
-
-def _is_doubtful(known: dict[str, Any]) -> bool:
-    return bool(known.get("unconfirmed") or known.get("survivors"))
+    return ended_at is not None and processes == Processes.UNKNOWN and not sure
 
 
 def _held(row: Row) -> Held:
-    task, run, status, isolation, facts, data, cut_off, _, ended_at = row
+    task, run, status, isolation, processes, data, cut_off, _, ended_at = row
     held = msgspec.json.decode(data or "{}").get("held", {}) if cut_off else {}
-    known = msgspec.json.decode(facts)
     return Held(
         run,
         task,
@@ -206,8 +197,8 @@ def _held(row: Row) -> Held:
         isolation,
         held.get("holder", ""),
         held.get("process", ""),
-        _OUTPUT in known,
-        _is_doubtful(known) or not cut_off,
+        processes != Processes.UNKNOWN,
+        processes in _DOUBTFUL or not cut_off,
         ended_at or 0,
     )
 

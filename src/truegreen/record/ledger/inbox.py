@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from truegreen.contract import ALERTS
 from truegreen.errors import InvalidInput, NotFound, Refused, Stale
 from truegreen.facts import Actor
 from truegreen.model import InboxState, Note
@@ -17,6 +18,8 @@ from truegreen.record.rows import InboxItem, Task, read
 from truegreen.record.store import Tx
 
 LONGEST_SNOOZE = 30 * 86400.0
+_QUIET = 86_400_000_000
+"""For how long an alert that a person resolved is not raised again while its condition lasts."""
 
 
 class Inbox(Desk):
@@ -71,7 +74,8 @@ class Inbox(Desk):
             if item.state is InboxState.RESOLVED:
                 raise Stale(f"{item_id} is resolved already: {item.outcome}", stale="state")
             task = tx.one("task_locked_by_key", key=item.task_key)
-            if task and state is InboxState.RESOLVED:
+            resolved = state is InboxState.RESOLVED
+            if task and resolved:
                 _check_unasked(tx, item, read(Task, task))
             hit = tx.hit(
                 "write_inbox_item",
@@ -80,9 +84,12 @@ class Inbox(Desk):
                 owner=str(entry.actor),
                 snoozed_until=tx.now + int(seconds * 1e6) if seconds else None,
                 whole_topic=int(whole_topic),
-                outcome=entry.reason if state is InboxState.RESOLVED else None,
+                outcome=entry.reason if resolved else None,
+                quiet_until=tx.now + _QUIET if resolved and item.cell in ALERTS else 0,
                 now=tx.now,
             )
+            if resolved:  # the next one with this topic is news, however soon it comes
+                tx.run("end_cooling", topic=item.topic)
             if task:
                 data = {"item": item_id, "state": state}
                 self._note(tx, read(Task, task), Note.INBOX, entry._replace(data=data))

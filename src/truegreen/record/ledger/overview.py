@@ -23,7 +23,7 @@ from truegreen.record.ledger.reads import (
     keys_of,
     waiting,
 )
-from truegreen.record.rows import Agent, Run, Task, read
+from truegreen.record.rows import Agent, InboxItem, Run, Task, read
 from truegreen.record.store import Row, Tx
 from truegreen.tuples import NamedTuple
 
@@ -161,6 +161,13 @@ class Overview(Desk):
         """What waits, or waited, for a person about one task."""
         with self._store.snapshot() as tx:
             return waiting(tx, tx.all("inbox_of_task", task_key=task_key, n=bounded(limit)))
+
+    def item_of(self, cause: str, *, task_key: int, kind: str, at: int) -> InboxItem | None:
+        """What waited for a person at an instant because of something that happened then."""
+        given = {"cause": cause, "task_key": task_key, "cell": kind, "at": at}
+        with self._store.snapshot() as tx:
+            row = tx.one("inbox_of_cause", **given)
+        return read(InboxItem, row) if row else None
 
     def piles(self) -> list[Pile]:
         """How much waits for people, most urgent first."""

@@ -20,7 +20,7 @@ from truegreen.errors import (
     Stale,
     Terminated,
 )
-from truegreen.facts import SYSTEM, Actor, Claim, Exit, Ticket
+from truegreen.facts import SYSTEM, Actor, Claim, Exit, Processes, Ticket
 from truegreen.model import (
     AgentStatus,
     ClaimKind,
@@ -426,6 +426,7 @@ class Runs(Strikes):
             usage=to_json(ended.usage),
             **spent_in(ended.usage, ended.facts),
             facts=self._facts(work.run, ended),
+            processes=ended.processes,
             now=tx.now,
         )
         broken = ended.status in (RunStatus.CRASHED, RunStatus.LOST)
@@ -467,7 +468,14 @@ class Runs(Strikes):
         self._attend(tx, work, step.move, facts["cell"], entry.reason, detail)
         return hit
 
-    def tell(self, ticket: Ticket, facts: dict[str, Any], *, actor: Actor = SYSTEM) -> None:
+    def tell(
+        self,
+        ticket: Ticket,
+        facts: dict[str, Any],
+        *,
+        processes: Processes = Processes.UNKNOWN,
+        actor: Actor = SYSTEM,
+    ) -> None:
         """What its supervisor knows of a run that others ended; nothing that is kept changes."""
         self._may(actor, "supervise")
 
@@ -477,7 +485,8 @@ class Runs(Strikes):
                 raise Stale(f"{run.id} ran under fence {run.fence}", stale="fence")
             kept = as_json({**facts, **msgspec.json.decode(run.facts)}, "facts")
             used = told_usage(run.usage, facts)
-            tx.hit("tell_run", key=run.key, facts=kept, **spent_in(used, facts))
+            spent = spent_in(used, facts)
+            tx.hit("tell_run", key=run.key, facts=kept, processes=processes, **spent)
             return lambda: None
 
         self._do(act)

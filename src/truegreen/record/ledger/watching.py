@@ -1,7 +1,8 @@
 """What nobody would see because nothing happens: ages and shares beyond what settings allow.
 
-Each is one inbox item with one cause. It is brought up once, closed by itself when it is over, and
-not again for a day after a person has closed it. And who looks for work: when it was last seen.
+Each is one inbox item with one cause. It is brought up once and closed by itself when it is over.
+One that a person has resolved is quiet for a day, or until it is over: then it is news again. And
+who looks for work: when it was last seen.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Watching(Desk):
         with self._store.snapshot() as tx:
             found = {alert.cause: alert for alert in _found(tx, alerts)}
             waiting = {row[0]: row for row in tx.all("alerts_open", n=_QUEUE_LOOK)}
-        for cause in waiting.keys() - found.keys():
+            quiet = {row[0] for row in tx.all("alerts_quiet", now=tx.now, n=_QUEUE_LOOK)}
+        for cause in (waiting.keys() | quiet) - found.keys():
             self._lower(cause)
         beyond = [each for each in found.values() if each.holds and each.cause not in waiting]
         return [alert for alert in beyond if self._raise(alert, actor)]
@@ -70,7 +72,7 @@ class Watching(Desk):
     def _raise(self, alert: Alert, actor: Actor) -> bool:
         def act(tx: Tx) -> Callable[[], bool]:
             task = self._task(tx, alert.task)
-            if tx.one("alert_quiet", cause=alert.cause, since=tx.now - _DAY):
+            if tx.one("alert_quiet", cause=alert.cause, now=tx.now):
                 return lambda: False
             reason = alert.reason[:REASON_LIMIT]
             terms = (alert.cause, alert.topic, alert.kind, Severity.HIGH, reason, alert.command)
@@ -85,6 +87,7 @@ class Watching(Desk):
     def _lower(self, cause: str) -> None:
         def act(tx: Tx) -> Callable[[], None]:
             tx.run("resolve_inbox_of_cause", cause=cause, outcome="it is over", now=tx.now)
+            tx.run("end_quiet", cause=cause)
             return lambda: None
 
         self._do(act)

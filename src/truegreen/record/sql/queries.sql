@@ -327,6 +327,7 @@ UPDATE runs SET status = :to_status, seen_at = COALESCE(seen_at, :now)
 UPDATE runs SET status = :status, exit_reason = :exit_reason, exit_detail = :exit_detail,
     exit_code = :exit_code, signal = :signal, ended_by = :ended_by, admission = :admission,
     verdict = :verdict, verdict_reason = :reason, cell = :cell, digest = :digest, usage = :usage, facts = :facts,
+    processes = :processes,
     cost = :cost, tokens = :tokens, ended_at = :now
   WHERE key = :key AND exit_reason IS NULL RETURNING key;
 
@@ -340,6 +341,7 @@ UPDATE runs SET
     admission = given.value ->> 'admission', verdict = given.value ->> 'verdict', verdict_reason = given.value ->> 'reason',
     cell = given.value ->> 'cell', digest = given.value ->> 'digest',
     usage = given.value ->> 'usage', facts = given.value ->> 'facts',
+    processes = given.value ->> 'processes',
     cost = CAST(given.value ->> 'cost' AS bigint),
     tokens = CAST(given.value ->> 'tokens' AS bigint),
     ended_at = CAST(given.value ->> 'now' AS bigint)
@@ -350,7 +352,8 @@ UPDATE runs SET
 -- name: tell_run
 -- What came to light about a run after others had ended it.
 UPDATE runs SET facts = :facts, cost = CASE WHEN :cost > cost THEN :cost ELSE cost END,
-    tokens = CASE WHEN :tokens > tokens THEN :tokens ELSE tokens END
+    tokens = CASE WHEN :tokens > tokens THEN :tokens ELSE tokens END,
+    processes = CASE WHEN processes = 'unknown' THEN :processes ELSE processes END
   WHERE key = :key AND exit_reason IS NOT NULL RETURNING key;
 
 -- name: judge_run
@@ -663,7 +666,7 @@ INSERT INTO meters (name, label, shard, total) VALUES (:name, :label, {shard}, :
 -- name: fenced_work
 -- Runs of tasks that are sealed or whose agent is terminated, and what was said then of who owned
 -- the latest one; the last but two columns say whether it was ended by that.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, events.data,
     CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
     runs.seen_at, runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
@@ -677,7 +680,7 @@ SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
 
 -- name: fenced_work_since
 -- The same of all that was terminated since an instant; with an end, PostgreSQL takes it for little.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, events.data,
     CASE WHEN events.event = 'terminate' AND runs.attempt = tasks.attempt THEN 1 ELSE 0 END,
     runs.seen_at, runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
@@ -691,7 +694,7 @@ SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, events.data,
 
 -- name: doubtful_runs
 -- The latest runs that have ended, with whether somebody saw the last of their processes go.
-SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.facts, NULL, 0, runs.seen_at,
+SELECT tasks.id, runs.id, runs.status, runs.isolation, runs.processes, NULL, 0, runs.seen_at,
     runs.ended_at
   FROM runs JOIN tasks ON tasks.key = runs.task_key
   WHERE runs.exit_reason IS NOT NULL ORDER BY runs.key DESC LIMIT :n;
@@ -1052,7 +1055,8 @@ SELECT {inbox} FROM inbox WHERE inbox.id = :id {lock};
 -- A person dealt with an item.
 UPDATE inbox SET state = :state, owner = :owner, snoozed_until = :snoozed_until,
     whole_topic = :whole_topic, outcome = :outcome, updated_at = :now,
-    closed_by = CASE WHEN CAST(:outcome AS text) IS NULL THEN '' ELSE :owner END
+    closed_by = CASE WHEN CAST(:outcome AS text) IS NULL THEN '' ELSE :owner END,
+    quiet_until = :quiet_until
   WHERE key = :key AND state <> 'resolved' RETURNING {inbox};
 
 -- name: inbox_waiting
@@ -1550,6 +1554,13 @@ SELECT inbox.id FROM inbox WHERE inbox.topic = :topic AND inbox.state <> 'resolv
 SELECT {inbox}, tasks.id FROM inbox JOIN tasks ON tasks.key = inbox.task_key
   WHERE inbox.task_key = :task_key ORDER BY inbox.key DESC LIMIT :n;
 
+-- name: inbox_of_cause
+-- What a person has to look at, or had to, because of something at an instant: by its cause, or else
+-- by its task and kind.
+SELECT {inbox} FROM inbox
+  WHERE (inbox.cause = :cause OR (inbox.task_key = :task_key AND inbox.cell = :cell))
+  AND inbox.created_at <= :at ORDER BY inbox.key + 0 DESC LIMIT 1;
+
 -- name: inbox_sums
 -- How much of the inbox is in which state, by urgency; resolved items are counted as well.
 SELECT label, CAST(SUM(total) AS bigint) FROM meters WHERE name = 'inbox' GROUP BY label;
@@ -1850,6 +1861,10 @@ SELECT until, post_id FROM cooling WHERE outlet = :outlet AND topic = :topic;
 INSERT INTO cooling (outlet, topic, until, post_id) VALUES (:outlet, :topic, :until, :post_id)
   ON CONFLICT (outlet, topic) DO UPDATE SET until = :until, post_id = :post_id;
 
+-- name: end_cooling
+-- What has this topic is told at once again.
+DELETE FROM cooling WHERE topic = :topic;
+
 -- name: forget_cooling
 -- What has cooled down long ago is forgotten.
 DELETE FROM cooling WHERE until < :before;
@@ -1918,9 +1933,18 @@ UPDATE told SET step = :step, since = :since
   RETURNING subject;
 
 -- name: alert_quiet
--- Whether something was brought up already, or a person has closed it not long ago.
+-- Whether something was brought up already, or a person has resolved it and it has lasted since.
 SELECT 1 FROM inbox WHERE inbox.cause = :cause
-  AND (inbox.state <> 'resolved' OR (inbox.closed_by <> '' AND inbox.updated_at > :since)) LIMIT 1;
+  AND (inbox.state <> 'resolved' OR inbox.quiet_until > :now) LIMIT 1;
+
+-- name: alerts_quiet
+-- The causes of alerts that people resolved and that are not raised again for now.
+SELECT DISTINCT inbox.cause FROM inbox WHERE inbox.quiet_until > 0 AND inbox.quiet_until > :now
+  LIMIT :n;
+
+-- name: end_quiet
+-- The condition of an alert is over: when it comes back, that is news.
+UPDATE inbox SET quiet_until = 0 WHERE cause = :cause AND quiet_until > 0;
 
 -- name: alerts_open
 -- What was brought up by age and share, and is not dealt with; of which task.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from truegreen.errors import InvalidInput, Stale, Unavailable
+from truegreen.errors import InvalidInput, Stale, Unavailable, unwritable
 from truegreen.tuples import NamedTuple
 from truegreen.work.agents.installing.places import Place, Scope
 
@@ -136,7 +136,7 @@ def _writing(path: str) -> Iterator[None]:
             if os.geteuid() and path[:5] == "/etc/"
             else "--project writes the settings of a project, --dry-run shows what to put there"
         )
-        raise Unavailable(f"{path} can't be written: {error.strerror}; {step}") from error
+        raise unwritable(f"{path} can't be written: {error.strerror}; {step}", error) from error
 
 
 def _write(path: str, text: str, mode: int) -> None:
