@@ -16,7 +16,7 @@ from truegreen.contract import Isolation, Tampering
 from truegreen.errors import Stale, StoreBusy
 from truegreen.model import FindingOutcome, Level
 from truegreen.work import jail, verify
-from truegreen.work.gates import run
+from truegreen.work.gates import gate_of, run
 from truegreen.work.process import Limits
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
@@ -81,6 +81,34 @@ def test_a_command_that_can_not_answer_is_a_gate_error(tree, words, reason):
     assert found.outcome is ERROR
     assert found.reason.startswith("gate error: ")
     assert reason in found.reason
+
+
+@pytest.mark.criterion("E14")
+def test_a_command_that_is_killed_under_a_shell_is_a_gate_error(tree):
+    tree.write({"check.sh": "#!/bin/sh\nsh -c 'kill -9 $$'\n"})
+    killed = [
+        ("sh -c 'kill -9 $$'", "SIGKILL", 137),
+        ("true && sh -c 'kill -KILL $$'; exit $?", "SIGKILL", 137),
+        ("set -e; sh -c 'kill -SEGV $$'; true", "SIGSEGV", 139),
+        ("sh -c 'kill -ABRT $$'; exit $?", "SIGABRT", 134),
+        ("sh -c 'kill -TERM $$'; exit $?", "SIGTERM", 143),
+        ("./check.sh", "SIGKILL", 137),
+        ("timeout 60 sh -c \"sh -c 'kill -9 \\$\\$'; exit \\$?\"", "SIGKILL", 137),
+    ]
+    for line, name, code in killed:
+        found = tree.ask(gate_of(line), path=SYSTEM_PATH)
+        assert found.outcome is ERROR, (line, found.reason)
+        assert f"killed by {name} (the shell ended with exit {code}" in found.reason, line
+        assert "memory" in found.reason or name != "SIGKILL"
+    # A gate that reports test cases in a file is killed in the same way
+    report = run_gate("sh", "-c", "sh -c 'kill -9 $$'; exit $?", kind="junit", report="r.xml")
+    found = tree.ask(report, path=SYSTEM_PATH)
+    assert (found.outcome, "killed by SIGKILL" in found.reason) == (ERROR, True)
+
+
+def test_an_exit_code_of_the_program_itself_is_its_answer(tree):
+    assert tree.ask(python("raise SystemExit(137)")).outcome is FAILED
+    assert tree.ask(sh("exit 200")).outcome is FAILED
 
 
 @pytest.mark.criterion("E14", "E16")
