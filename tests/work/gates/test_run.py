@@ -298,6 +298,7 @@ def test_a_script_of_the_tree_is_restored_and_stays_a2(tmp_path):
 def test_a_script_that_the_agent_deleted_is_restored(tmp_path):
     tree = Tree(tmp_path, {"tools/check.py": "print('honest')\n"})
     (tree.root / "tools/check.py").unlink()
+    tree.write({"notes.txt": "work\n"})
     found = tree.ask(run_gate("python3", "tools/check.py"), path=SYSTEM_PATH)
     assert (found.outcome, found.level) == (PASSED, Level.A2)
 
@@ -378,7 +379,7 @@ def test_tampering_under_fail_makes_even_a_green_gate_red(tmp_path):
 
 
 def test_paths_that_the_whole_task_protects_are_restored_too(tmp_path):
-    tree = Tree(tmp_path, {"tests/expected": "2\n"}).write({"tests/expected": "1\n"})
+    tree = Tree(tmp_path, {"tests/expected": "2\n"}).write({"tests/expected": "1\n", "work": ""})
     assert tree.ask(sh("grep -qx 2 tests/expected"), protect=("tests",)).outcome is PASSED
 
 
@@ -418,6 +419,7 @@ def test_zero_tests_are_no_pass_even_with_exit_0(suite):
     found = suite.ask(skipping)
     assert (found.outcome, found.reason) == (FAILED, "zero tests ran (1 skipped)")
     assert found.evidence["exit_code"] == 0
+    suite.write({"notes.txt": "work\n"})
     assert suite.ask(run_gate(*PYTEST, env=QUICK)).outcome is PASSED  # the old tests decide
     (suite.root / "test_a.py").unlink()
     assert suite.ask(skipping).reason == "zero tests ran"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from truegreen.contract import Isolation
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.own import READERS
+from truegreen.work.gates.own import READERS, only_reads
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of
 from truegreen.work.toolchain import Toolchain
@@ -95,7 +95,7 @@ def needed(words: Sequence[str], code: int, text: str, scene: Scene) -> str:
 def _named(commands: list[list[str]]) -> Iterator[str]:
     """Paths in the command; a bare word is one only for programs that read files."""
     for command in commands:
-        reads = base_of(command[0]) in READERS
+        reads = only_reads(command)
         if "/" in command[0]:
             yield command[0]
         for word in command[1:]:
