@@ -154,6 +154,9 @@ def _finding(
         errors.append(answer.reason)
         answer = _answered(gate, site, phase, pinned)
     evidence = {**answer.evidence, "earlier_errors": errors} if errors else answer.evidence
+    if site.files:
+        names = site.workspace.paths(site.files)[:_SHOWN_TAMPERED]
+        evidence = {**evidence, "files": {"digest": site.files.digest, "paths": list(names)}}
     tree = site.base if phase is Phase.BASELINE else site.left
     return Finding(
         check=gate.name,

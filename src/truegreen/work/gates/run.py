@@ -30,7 +30,7 @@ from truegreen.work.gates.locating import (
     unsound,
 )
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
-from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
+from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed, secrets_of
 from truegreen.work.gates.spoken import SHELLS, base_of, commands_of, programs_of, runner_of
 from truegreen.work.jail import Placed, Profile, choose
 from truegreen.work.machine import machine_memory
@@ -110,6 +110,7 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         # A program that is looked at from outside shall see what it would see in use.
         **({} if gate.kind in _FROM_OUTSIDE else {"CI": "1", "TRUEGREEN_GATE": gate.name}),
         **scene.tools.homes,
+        **scene.variables,
         **gate.env,
     }
 
@@ -147,6 +148,7 @@ def launch_of(
         stdout_path=scene.log or os.path.join(scene.scratch, "output.log"),
         stderr_path="",
         log_bytes=_LOG_BYTES,
+        secrets=tuple(value.encode("utf-8", "surrogateescape") for value in secrets_of(scene)),
         time_s=seconds(gate.timeout),
         limits=LIMITS,
     )
