@@ -34,8 +34,10 @@ def needed_files(contract: Contract, workspace: Workspace, base: Snapshot, folde
     `folder` is where commands run. InvalidInput says that a file that the order names is not there,
     or is in the copy already.
     """
+    if not contract.gates:
+        return set()
     known = set(workspace.paths(base))
-    found = set(imported_files(workspace, base, known)) if contract.gates else set()
+    found = set(imported_files(workspace, base, known))
     for gate in contract.gates:
         for name in gate.files:
             found.update(_named(name, f"gates.{gate.name}", workspace, known, folder))
@@ -144,11 +146,11 @@ def _quoted_imports(file: str, text: str) -> Iterator[str]:
 
 def kept(workspace: Workspace, paths: Iterable[str], name: str, base: Snapshot) -> Snapshot | None:
     """Keep files of the work tree, ignored or not, as they are now; nothing without files."""
-    import tempfile  # noqa: PLC0415 - few tasks have such files; start-up is measured
-
     wanted = sorted(paths)
     if not wanted:
         return None
+    import tempfile  # noqa: PLC0415 - few tasks have such files; start-up is measured
+
     if len(wanted) > _MOST_FILES:
         raise InvalidInput(f"--gate-file: more than {_MOST_FILES} files; name fewer")
     with tempfile.TemporaryDirectory(prefix="truegreen-files-") as folder:
