@@ -167,6 +167,25 @@ def test_options_may_be_python_values():
     assert (contract.mode, contract.labels, contract.caps.idle) == ("assisted", ("a", "b"), span)
 
 
+def test_what_gates_need_is_added_to_what_each_of_them_says():
+    file = read_toml(
+        """
+        [defaults]
+        gate_env = ["DATABASE_URL"]
+        [gates.tests]
+        command = ["true"]
+        pass_env = ["A", "DATABASE_URL"]
+        files = ["a.env"]
+        """,
+        "truegreen.toml",
+    )
+    made = file.contract(gates=["tests"], title="t", gate_files=["b.env", "a.env"])
+    [gate] = made.gates
+    assert (gate.pass_env, gate.files) == (("A", "DATABASE_URL"), ("a.env", "b.env"))
+    [gate] = file.contract(gates=["tests"], title="t", gate_env=["B"]).gates
+    assert gate.pass_env == ("A", "DATABASE_URL", "B")
+
+
 def test_extra_gates_come_on_top_of_the_named_ones():
     file = read_toml(EXAMPLE, "x")
     extra = Gate(name="lint", command=("ruff", "check"))

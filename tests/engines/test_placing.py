@@ -13,7 +13,7 @@ from tests.engines.conftest import Played
 from tests.record.lives import OPERATOR
 from tests.stage import Clock, Stage, staged
 from truegreen.config import load_config
-from truegreen.contract import read_toml
+from truegreen.contract import Gate, read_toml
 from truegreen.contract.engines import Engine as Settings
 from truegreen.contract.engines import EngineKind
 from truegreen.engines.seam import Order, Seen
@@ -106,13 +106,16 @@ def test_an_order_says_what_is_needed_and_hides_what_is_secret(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "for the agent")
     monkeypatch.setenv("OTHER_KEY", "for nobody")
-    task = stage.add(pass_env=("MY_KEY",))
+    monkeypatch.setenv("DATABASE_URL", "for a gate")
+    gate = Gate(name="tests", command=("true",), pass_env=("DATABASE_URL",))
+    task = stage.add(pass_env=("MY_KEY",), gates=(gate,))
     played.scheduler.tick()
     (order,) = engine.orders
     (job,) = played.jobs(task.id)
     assert order.argv == (stage.place.program, "attempt", task.id, "--job", job.id, "--json")
     assert order.env["TRUEGREEN_STORE"] == stage.ledger.store.url
     assert (order.env["MY_KEY"], "OTHER_KEY" in order.env) == ("for the agent", False)
+    assert order.env["DATABASE_URL"] == "for a gate"
     assert order.name == f"truegreen-{task.id}"
     assert order.seconds == 2 * 120 * 60 + 3600
 

@@ -16,6 +16,7 @@ import pytest
 from tests.faces.conftest import SCRIPT
 from tests.record.lives import OPERATOR
 from truegreen import Truegreen
+from truegreen.contract import read_contract
 from truegreen.errors import Forbidden, InvalidInput, NotRunning, TruegreenError
 from truegreen.record.ledger import open_ledger
 
@@ -93,6 +94,15 @@ def test_an_exception_in_a_block_is_a_crash_and_goes_on_to_the_caller(tg: Truegr
     assert run.outcome is not None
     assert (run.outcome.run_status, run.outcome["exit_detail"]) == ("crashed", "agent_error")
     assert run.outcome.task_status == "failed"
+
+
+def test_what_gates_need_is_ordered_by_name(tg: Truegreen, home: Path):
+    (home / "a.env").write_text("x")
+    task = tg.add(gates=["true"], gate_env="DATABASE_URL", gate_files=["a.env"])
+    ledger = open_ledger(os.environ["TRUEGREEN_STORE"])
+    [gate] = read_contract(ledger.dossier(task.id).contract).gates
+    ledger.close()
+    assert (gate.pass_env, gate.files) == (("DATABASE_URL",), ("a.env",))
 
 
 @pytest.mark.criterion("G01")

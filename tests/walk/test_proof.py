@@ -173,6 +173,27 @@ def test_an_honest_fix_with_tests_appended_is_green(project: Walk, isolation: st
     assert got.task["verdict"]["level"] >= "A2"
 
 
+def test_a_broken_script_does_not_pass_a_check_of_its_syntax(project: Walk, isolation: str):
+    (project.folder / "page.sh").write_text("echo page\n")
+    break_it = shell("echo 'if true; then' > page.sh; touch other")
+    got = run(project, isolation, "--gate", "sh -n page.sh", "--proof", "regression", *break_it)
+    assert (got.status, got.task["verdict"]["outcome"]) == (1, "failed")
+
+
+def test_a_mended_program_that_the_gate_runs_needs_a_person_or_an_order(
+    project: Walk, isolation: str
+):
+    main = project.folder / "main.py"
+    main.write_text("raise SystemExit('wrong')\n")
+    words, fix = ("--gate", "python3 main.py"), shell("echo 'print(1)' > main.py")
+    got = run(project, isolation, *words, *fix)
+    assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert "--may-edit main.py --require A1" in got.task["verdict"]["reason"]
+    main.write_text("raise SystemExit('wrong')\n")
+    got = run(project, isolation, *words, "--may-edit", "main.py", "--require", "A1", *fix)
+    assert (got.status, proof(got)[0]) == (0, "shown")
+
+
 # -- where the user wants less, or more
 
 

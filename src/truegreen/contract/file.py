@@ -90,6 +90,8 @@ class Defaults(Strict, frozen=True, kw_only=True):
     proof: ProofMode | UnsetType = UNSET
     require: Level | UnsetType = UNSET
     may_edit: Globs | UnsetType = UNSET
+    gate_env: tuple[str, ...] | UnsetType = UNSET
+    gate_files: Globs | UnsetType = UNSET
     noop: NoopPolicy | UnsetType = UNSET
     approvals: tuple[str, ...] | UnsetType = UNSET
     approval_within: Duration | UnsetType = UNSET
@@ -243,8 +245,12 @@ def make_contract(
         "qa": _qa(file),
         "gateway": replace(file.gateway, enabled=said.get("gateway", file.gateway.enabled)),
     }
-    may_edit = said.pop("may_edit", ())
-    said["gates"] = tuple(_tightened(gate, protect, before, may_edit) for gate in said["gates"])
+    more = {
+        "may_edit": said.pop("may_edit", ()),
+        "pass_env": said.pop("gate_env", ()),
+        "files": said.pop("gate_files", ()),
+    }
+    said["gates"] = tuple(_tightened(gate, protect, before, more) for gate in said["gates"])
     if said.get("artifact_is_status") and not said["gates"]:
         said["gates"] = (_artifact(said.get("claim_file") or ""),)
     said.pop("max_attempts", None)
@@ -270,13 +276,17 @@ def _check_reviewer(contract: Contract) -> None:
 
 
 def _tightened(
-    gate: Gate, protect: tuple[str, ...], before: Before | None, may_edit: tuple[str, ...]
+    gate: Gate,
+    protect: tuple[str, ...],
+    before: Before | None,
+    more: dict[str, tuple[str, ...]],
 ) -> Gate:
+    """A gate with what the order says about all of its gates; `more` is added to its lists."""
     return replace(
         gate,
         protect=(*gate.protect, *protect),
         before=before or gate.before,
-        may_edit=tuple(dict.fromkeys((*gate.may_edit, *may_edit))),
+        **{name: tuple(dict.fromkeys((*getattr(gate, name), *more[name]))) for name in more},
     )
 
 

@@ -4,6 +4,7 @@ Every value is checked when it is made, wherever it comes from. The defaults sta
 else. This room knows no configuration file and no store.
 """
 
+import os.path
 from functools import lru_cache
 from typing import Annotated
 
@@ -130,6 +131,7 @@ GATE_USES = {
 """A key that its kind would ignore is refused: it would look like a check and be none."""
 
 
+_OWN_VARIABLES = frozenset({"PATH", "HOME", "TMPDIR"})
 _GATE_TEXTS = (
     *("report", "path", "schema", "pointer", "branch", "remote", "url", "data", "data_digest"),
     "python",
@@ -169,6 +171,10 @@ class Gate(Strict, frozen=True, kw_only=True):
     timeout: Duration = field(default_factory=lambda: minutes(10))
     network: bool = False
     env: dict[str, str] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    """Variables whose values come from the environment of the supervisor; they are not stored."""
+    files: Globs = ()
+    """Files that git ignores and that the gate needs, as they were before the agent."""
     required: bool = True
     fast: bool = False
 
@@ -185,8 +191,15 @@ class Gate(Strict, frozen=True, kw_only=True):
         checked_number(self.status, "status", HTTP_STATUS)
         for what in _GATE_TEXTS:
             checked(getattr(self, what), what, PATH_BYTES)
-        for what in ("paths", "only", "never", "protect", "may_edit"):
+        for what in ("paths", "only", "never", "protect", "may_edit", "files"):
             checked_paths(getattr(self, what), what)
+        for n, name in enumerate(self.pass_env):
+            checked_variable(name, f"pass_env[{n}]")
+            if name in _OWN_VARIABLES or name.startswith("TRUEGREEN_"):
+                raise refusal(f"pass_env[{n}]", f'"{name}" is set by truegreen for every gate')
+        for n, path in enumerate(self.files):
+            if os.path.isabs(path) or ".." in path.split("/"):
+                raise refusal(f"files[{n}]", f'"{path}" leads out of the work tree')
         for name, value in self.env.items():
             checked_variable(name, "env")
             checked(value, f"env.{name}", ARGUMENT_BYTES)

@@ -56,7 +56,7 @@ _ORDER = {
     "words": (),
 }
 """What an order says unless it says otherwise; the same words as options of `add`."""
-_NOT_FOR_LEADS = ("isolation", "pass_env", "gateway")
+_NOT_FOR_LEADS = ("isolation", "pass_env", "gate_env", "gateway")
 """What would let an agent's agents out of what it is kept in itself."""
 
 

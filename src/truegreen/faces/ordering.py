@@ -93,7 +93,7 @@ def contract_of(
     more_env = said.pop("pass_env", ())
     said |= {
         name: list(said[name])
-        for name in ("labels", "depends_on", "wait_for", "may_edit")
+        for name in ("labels", "depends_on", "wait_for", "may_edit", "gate_env", "gate_files")
         if name in said
     }
     if not words and not template and not said.get("agent") and not file.defaults.agent:

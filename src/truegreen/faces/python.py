@@ -60,6 +60,8 @@ class Order(TypedDict, total=False):
     proof: str
     require: str
     may_edit: Sequence[str]
+    gate_env: Sequence[str]
+    gate_files: Sequence[str]
     noop: str
     evaluators: Sequence[str]
     task: str
@@ -205,6 +207,8 @@ class Truegreen:
             "gates",
             "protect",
             "may_edit",
+            "gate_env",
+            "gate_files",
             "evaluators",
             "depends_on",
             "wait_for",

@@ -130,12 +130,14 @@ class Placing:
         )
 
     def _environment(self, contract: Contract) -> dict[str, str]:
-        """What an agent and its judges would get here, and the store, which may have a password."""
+        """What an agent and its checks would get here, and the store, which may have a password."""
         judges = (
             name for judge in contract.evaluators for name in (*judge.pass_env, judge.key_env)
         )
         adapter = adapter_of(contract.adapter, contract.command)
-        passes = (*adapter.passes, *contract.pass_env, *filter(None, judges), *self._settings.env)
+        gates = (name for gate in contract.gates for name in gate.pass_env)
+        checks = (*filter(None, judges), *gates)
+        passes = (*adapter.passes, *contract.pass_env, *checks, *self._settings.env)
         own = {"TRUEGREEN_STORE": self._store}
         return agent_environment(self._place.environ, passes, own)[0]
 

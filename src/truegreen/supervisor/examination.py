@@ -58,6 +58,13 @@ def site_of(
             run=run,
             judged=subject.judged,
             remotes=subject.ground.remotes,
+            files=subject.ground.gate_files(subject.workspace),
+            variables={
+                name: place.environ[name]
+                for gate in subject.contract.gates
+                for name in gate.pass_env
+                if name in place.environ
+            },
             hidden=(*place.hidden, *data_paths(subject.contract.gates)),
             held=place.held,
             exposed=_exposed(subject.contract),

@@ -18,6 +18,7 @@ from truegreen.errors import InvalidInput
 from truegreen.record.ledger import Dossier
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
+from truegreen.work.gates.needed_files import kept, needed_files
 from truegreen.work.toolchain import Toolchain
 from truegreen.work.toolchain.taking import Base, take
 from truegreen.work.workspace import Globs, Snapshot, Workspace, top_of
@@ -39,6 +40,8 @@ class Ground(msgspec.Struct, frozen=True):
     tools: Toolchain = Toolchain()
     host: str = ""
     """The machine that keeps it."""
+    files: str = ""
+    """The snapshot of the ignored files that gates need; empty if they need none."""
 
     def workspace(self, place: Place) -> Workspace:
         """The work tree, wherever the agent has moved its repository since."""
@@ -53,6 +56,14 @@ class Ground(msgspec.Struct, frozen=True):
                 " any more: open a new task"
             )
             raise InvalidInput(message)
+        return found
+
+    def gate_files(self, workspace: Workspace) -> Snapshot | None:
+        """The ignored files from before the first attempt that gates need."""
+        found = workspace.kept(self.files) if self.files else None
+        if self.files and found is None:
+            message = f"the files of its gates are not kept in {workspace.mirror.path} any more"
+            raise InvalidInput(f"{message}: open a new task")
         return found
 
     def contract(self, contract: Contract) -> Contract:
@@ -96,7 +107,17 @@ def first_ground(
         hidden=place.hidden,
         told=lambda path: phase("tools", path),
     )
-    ground = Ground(workspace.root, folder, base.id, workspace.remotes(), tools, node())
+    needed = needed_files(contract, workspace, base, folder)
+    files = kept(workspace, needed, f"{task}_files", base)
+    ground = Ground(
+        top=workspace.root,
+        folder=folder,
+        base=base.id,
+        remotes=workspace.remotes(),
+        tools=tools,
+        host=node(),
+        files=files.id if files else "",
+    )
     return ground, workspace, base
 
 

@@ -30,6 +30,7 @@ from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.watch import Watch
+from truegreen.work.gates.needed_files import copied, needed_files
 from truegreen.work.workspace import Snapshot, Workspace, dotgit, top_of
 from truegreen.work.workspace.disk import put
 from truegreen.work.workspace.remote import Remote, bare, check_source
@@ -110,6 +111,11 @@ def _check_out(ledger: Ledger, place: Place, task: str, contract: Contract, watc
         told=partial(watch.phase, "tools"),
     )
     os.makedirs(paths.join(folder, _below(contract.cwd)), exist_ok=True)  # it may be ignored
+    # While another task works in the folder, its ignored files may be half of that task's work
+    needed = () if note else needed_files(contract, workspace, snapshot, _below(contract.cwd))
+    for name in needed:
+        if not paths.lexists(paths.join(folder, name)):
+            copied(paths.join(workspace.root, name), paths.join(folder, name))
     origin = Origin(top, made.commit, made.tree)
     os.makedirs(paths.dirname(_origin_file(place, task)), mode=0o700, exist_ok=True)
     put(_origin_file(place, task), msgspec.json.encode(origin))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from truegreen.contract import Before, Contract, Gate, GateKind
 from truegreen.errors import InvalidInput
@@ -63,6 +63,30 @@ def check_programs(
         if command and not _is_there(command[0], path, at):
             message = f"{what} runs {command[0]}, which is not installed: no such program"
             raise InvalidInput(message, path=what.replace(" ", "."))
+
+
+def check_gate_files(contract: Contract, folder: str, exists: Callable[[str], bool]) -> None:
+    """Refuse gates that need an ignored file that is not there."""
+    for gate in contract.gates:
+        for name in gate.files:
+            if not any(exists(os.path.join(start, name)) for start in (folder, "")):
+                raise InvalidInput(
+                    f"gate {gate.name} needs {name} (--gate-file), and there is no such file:"
+                    " create it before the task starts",
+                    path=f"gates.{gate.name}",
+                )
+
+
+def check_variables(contract: Contract, environ: Mapping[str, str]) -> None:
+    """Refuse gates that need a variable of the supervisor that is not set."""
+    for gate in contract.gates:
+        for name in gate.pass_env:
+            if name not in environ:
+                raise InvalidInput(
+                    f"gate {gate.name} needs {name} (--gate-env), which is not set here: export it"
+                    " where truegreen runs the task (run, attempt, worker or up)",
+                    path=f"gates.{gate.name}",
+                )
 
 
 def _named_files(gate: Gate, folder: str) -> list[str]:

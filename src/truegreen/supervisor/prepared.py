@@ -18,7 +18,7 @@ from truegreen.supervisor.bribery import changed_since, own_files, unseen
 from truegreen.supervisor.examination import findings_of
 from truegreen.supervisor.ground import Ground, first_ground, ground_here, uncovered
 from truegreen.supervisor.place import Place
-from truegreen.supervisor.preflight import check_programs
+from truegreen.supervisor.preflight import check_programs, check_variables
 from truegreen.supervisor.purse import spent_on
 from truegreen.supervisor.roster import Going, Retold
 from truegreen.supervisor.subject import Subject
@@ -96,6 +96,7 @@ def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) ->
     isolation = choose(contract.isolation)
     adapter = adapter_of(contract.adapter, contract.command)
     check_gateway(contract, adapter, place.environ)
+    check_variables(contract, place.environ)
     watch.phase("snapshot", contract.cwd)
     ground = ground_here(dossier, contract)
     if ground:

@@ -20,6 +20,7 @@ from truegreen.model import EndedBy, ExitDetail, ExitReason, FindingOutcome, Lev
 from truegreen.supervisor.examination import site_of
 from truegreen.supervisor.ground import first_ground
 from truegreen.supervisor.place import Place
+from truegreen.supervisor.preflight import check_variables
 from truegreen.supervisor.second_look import scratch
 from truegreen.supervisor.subject import Subject
 from truegreen.tuples import NamedTuple
@@ -56,6 +57,7 @@ class Now(NamedTuple):
 @contextmanager
 def now_at(place: Place, contract: Contract) -> Iterator[Now]:
     """Take the workspace as it is; nothing of it is kept in the record."""
+    check_variables(contract, place.environ)
     with scratch(place) as folder:
         name = os.path.basename(folder)
         ground, workspace, base = first_ground(place, contract, name)

@@ -22,7 +22,7 @@ from truegreen.work.jail import choose
 
 _DECIDED = (FindingOutcome.PASSED, FindingOutcome.FAILED)
 _KEPT_DAYS = 30
-_VERSION = 2
+_VERSION = 3
 """Of what a finding about a base holds; an answer of an older version is asked for again."""
 _KEPT = frozenset({GateKind.RUN, GateKind.PYTEST, GateKind.JUNIT, GateKind.TAP, GateKind.HELD_OUT})
 
@@ -37,6 +37,7 @@ class _Question(Struct, frozen=True):
     tools: str
     path: str
     isolation: str
+    files: str = ""
     version: int = _VERSION
 
 
@@ -92,7 +93,8 @@ def _write(place: str, data: bytes) -> None:
 
 def _keepable(gate: Gate, site: Site) -> bool:
     """Whether the answer depends on nothing but what the question names."""
-    return bool(site.baselines) and gate.kind in _KEPT and not gate.network
+    fixed = not (gate.network or gate.pass_env)
+    return bool(site.baselines) and gate.kind in _KEPT and fixed
 
 
 def _question(gate: Gate, site: Site) -> str:
@@ -106,6 +108,7 @@ def _question(gate: Gate, site: Site) -> str:
                 tools=site.tools.digest,
                 path=site.path,
                 isolation=str(choose(site.isolation)),
+                files=site.files.digest if site.files else "",
             )
         )
     )

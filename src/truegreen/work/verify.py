@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from msgspec.structs import replace
@@ -34,7 +35,6 @@ from truegreen.work.gates.output import one_line, tail_of
 from truegreen.work.gates.rooms import Restore, Room, Site, room
 from truegreen.work.gates.test_files import is_doctest, is_snapshot
 from truegreen.work.weighing import compared, depends_on_tree, has_baseline, levelled, settled
-from truegreen.work.workspace import Change
 
 Charge = Callable[[str], bool]
 
@@ -49,6 +49,7 @@ VERDICT_CHARACTERS = 1000
 _SHOWN_TAMPERED = 50
 _DIFF_BYTES = 16 * 1024
 _EDITS_CHARACTERS = 600
+_SHOWN_WORK = 3
 _PASSED, _FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
@@ -153,6 +154,9 @@ def _finding(
         errors.append(answer.reason)
         answer = _answered(gate, site, phase, pinned)
     evidence = {**answer.evidence, "earlier_errors": errors} if errors else answer.evidence
+    if site.files:
+        names = site.workspace.paths(site.files)[:_SHOWN_TAMPERED]
+        evidence = {**evidence, "files": {"digest": site.files.digest, "paths": list(names)}}
     tree = site.base if phase is Phase.BASELINE else site.left
     return Finding(
         check=gate.name,
@@ -187,13 +191,38 @@ def _answered(gate: Gate, site: Site, phase: Phase, pinned: Mapping[str, Any]) -
         scene = replace(made.scene, pinned=dict(pinned))
         answer = _with_doubt(ask(gate, scene), made)
     restored = (*made.tampered, *made.edited)
-    if not restored:
-        return answer
-    told = _with_edits(answer, gate, site, made)
-    if answer.outcome is not _FAILED or gate.tampering is not Tampering.RESTORE:
+    told = _with_edits(answer, gate, site, made) if restored else answer
+    if told.green and made.without_work:
+        return _asked_about_work(told, gate, site, made)
+    if not restored or answer.outcome is not _FAILED or gate.tampering is not Tampering.RESTORE:
         return told
-    return (
-        _with_their_files(replace(told, reason=answer.reason), gate, site, restored, pinned) or told
+    return _with_their_files(replace(told, reason=answer.reason), gate, site, made, pinned) or told
+
+
+def _asked_about_work(answer: Answer, gate: Gate, site: Site, made: Room) -> Answer:
+    """A pass of a copy without any of the agent's changes: ask about the tree as it was left.
+
+    The pass alone is the answer about the base. Where the agent edited nothing but tests, and
+    they pass, no other file can have become worse, so that the level stays.
+    """
+    again = _asked_with(gate, site, Restore.NOTHING, {})
+    names = _listed([change.path for change in (*made.tampered, *made.edited)] or ["its files"])
+    if again is not None and again.green:
+        if made.edited and not made.tampered:
+            return answer
+        doubt = f"without the agent's version of {names} the copy has nothing of its work"
+        return replace(again, evidence={**answer.evidence, "doubt": doubt, **again.evidence})
+    said = again.reason if again else "no clean copy"
+    reason = (
+        f"passes only without the work: everything that the agent changed belongs to the check"
+        f" ({names}) and was restored; with the agent's version: {said}"
+    )
+    broken = again is not None and again.outcome is _FAILED and bool(made.runs_work)
+    return replace(
+        answer,
+        outcome=_FAILED if broken else FindingOutcome.INCONCLUSIVE,
+        reason=one_line(reason, _EDITS_CHARACTERS),
+        lasting=True,
     )
 
 
@@ -208,13 +237,15 @@ def _with_their_files(
     answer: Answer,
     gate: Gate,
     site: Site,
-    restored: tuple[Change, ...],
+    made: Room,
     pinned: Mapping[str, Any],
 ) -> Answer | None:
     """A gate that fails with the files from before: what it says if it passes with the agent's.
 
-    A snapshot is generated, so that an edit of it may be honest: the pass counts, at A1.
+    A snapshot is generated, so that an edit of it may be honest: the pass counts, at A1. A program
+    that the gate runs may be the work itself: a person decides, or the order names it as work.
     """
+    restored = (*made.tampered, *made.edited)
     snapshots = [change for change in restored if is_snapshot(change.path)]
     if snapshots:
         again = _asked_with(gate, site, Restore.TESTS, pinned)
@@ -224,6 +255,16 @@ def _with_their_files(
     if again is None or not again.green:
         return None
     names = [change.path for change in restored]
+    if set(names) == set(made.runs_work):
+        options = " ".join(f"--may-edit {quote(name)}" for name in names[:_SHOWN_WORK])
+        reason = (
+            f"fails with {_listed(names)} from before the agent, passes with the agent's version"
+            f" ({answer.reason}). The gate runs what the agent changed, so that it can't tell work"
+            f" from an edited check. If it is the work: {options} --require A1; or use a gate that"
+            " the agent has no reason to edit"
+        )
+        reason = one_line(reason, _EDITS_CHARACTERS)
+        return replace(answer, outcome=FindingOutcome.INCONCLUSIVE, reason=reason, lasting=True)
     reason = (
         f"fails with your files; passes only with the agent's edits to {_listed(names)}"
         f" ({answer.reason}). If the task is meant to change them: --may-edit"

@@ -263,6 +263,7 @@ def test_a_task_is_created_as_add_creates_it(web: Web, tmp_path: Path):
         "command": ["wc", "-l"],
         "gates": ["true"],
         "protect": ["tests/**"],
+        "gate_files": [".env.test"],
         "max_attempts": 2,
         "caps": {"time": "1h", "turns": 3},
         "rescue": [],
@@ -278,12 +279,14 @@ def test_a_task_is_created_as_add_creates_it(web: Web, tmp_path: Path):
     assert made.created_by == "lead:lead"
     terms = msgspec.json.decode(web.ledger.dossier(made.id).contract)
     assert terms["gates"][0]["protect"] == ["tests/**"]
+    assert terms["gates"][0]["files"] == [".env.test"]
     assert terms["caps"]["turns"] == 3
     assert terms["rescue"] == []
 
 
 def test_a_lead_can_not_loosen_what_keeps_agents_in(web: Web, tmp_path: Path):
-    for more in ({"isolation": "none"}, {"pass_env": ["HOME"]}, {"gateway": True}):
+    loosening = ({"isolation": "none"}, {"pass_env": ["HOME"]}, {"gate_env": ["A_KEY"]})
+    for more in (*loosening, {"gateway": True}):
         order = {"command": ["true"], "cwd": str(tmp_path), **more}
         answer = web.client(Role.LEAD).post(f"{API}/tasks", json=order)
         assert answer.status_code == 403

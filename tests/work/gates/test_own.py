@@ -6,18 +6,20 @@ import shutil
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import missing
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.own import own_of
 from truegreen.work.gates.spoken import gate_of
-from truegreen.work.gates.test_files import is_doctest
+from truegreen.work.gates.test_files import is_doctest, runs_tests
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 ERROR = FindingOutcome.INCONCLUSIVE
 HONEST = "#!/bin/sh\necho honest; exit 1\n"
 FORGED = "#!/bin/sh\necho forged\n"
+WORK = {"notes.txt": "something that belongs to no check\n"}
 
 
 @pytest.mark.parametrize(
@@ -44,10 +46,137 @@ FORGED = "#!/bin/sh\necho forged\n"
         (("node", "--test", "x.js"), []),
         (("python", "-m", "pytest", "tests/x.py"), []),
         (("make", "-f", "other.mk"), ["GNUmakefile", "makefile", "Makefile", "other.mk"]),
+        (("python3", "-O", "check.py"), ["check.py"]),
+        (("php", "-d", "memory_limit=1G", "check.php"), ["check.php"]),
+        (("ruby", "-C", "sub", "check.rb"), ["check.rb"]),
+        (("node", "-C", "test", "check.js"), ["check.js"]),
+        (("deno", "run", "--config", "deno.json", "check.ts"), ["check.ts"]),
+        (("coverage", "run", "--source", "src", "check.py"), ["check.py"]),
     ],
 )
 def test_the_own_files_of_a_check_are_found_in_its_words(words, files):
     assert list(own_of(words, "").files) == files
+
+
+CHECK_ONLY = [
+    *("sh -n page.sh", "bash -n page.sh", "dash -n page.sh", "zsh -n page.sh", "ksh -n page.sh"),
+    *("sh -en page.sh", "bash -nv page.sh", "bash -euo pipefail -n page.sh", "bash -o noexec p.sh"),
+    *("env sh -n page.sh", "timeout 9 sh -n page.sh", "true && sh -n page.sh"),
+    *("perl -c page.pl", "perl -wc page.pl", "perl -cw page.pl", "perl -Ilib -c page.pl"),
+    *("ruby -c page.rb", "ruby -wc page.rb", "php -l page.php", "php --syntax-check page.php"),
+    *("php -d display_errors=1 -l page.php", "node --check page.js", "node -c page.js"),
+    *("luac -p page.lua", "deno check page.ts", "python3 -m py_compile page.py"),
+    *("python3 -m compileall page.py", "sh -c 'sh -n page.sh'", "for f in a; do sh -n p.sh; done"),
+]
+
+
+def test_a_file_whose_syntax_is_checked_is_the_work():
+    for line in CHECK_ONLY:
+        own = own_of(gate_of(line).command, "")
+        assert not [path for path in (*own.files, *own.suspects) if "." in path], line
+        assert not runs_tests(gate_of(line)), line
+
+
+def test_a_script_that_is_checked_and_run_is_the_check():
+    for line in ("sh -n page.sh && sh page.sh", "sh -e page.sh -n", "node app.js --check"):
+        assert [path for path in own_of(gate_of(line).command, "").files if "." in path], line
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "good", "bad"),
+    [
+        ("sh -n page.sh", "page.sh", "echo x\n", "if true; then\n"),
+        ("bash -n page.sh", "page.sh", "#!/bin/bash\necho x\n", "#!/bin/bash\nfor i in\n"),
+        ("dash -en page.sh", "page.sh", "echo x\n", "case x in\n"),
+        ("perl -wc page.pl", "page.pl", "my $x = 1;\n", "my $x = ;\n"),
+        ("node --check page.js", "page.js", "let x = 1;\n", "let x = ;\n"),
+        ("python3 -m py_compile page.py", "page.py", "#!/usr/bin/python3\nx = 1\n", "#!x\nx =\n"),
+        ("bash -n tests/page_test.sh", "tests/page_test.sh", "echo x\n", "if true; then\n"),
+    ],
+)
+def test_broken_work_does_not_pass_a_check_of_its_syntax(tmp_path, line, name, good, bad):
+    if shutil.which(line.split()[0]) is None:
+        missing(line.split()[0])
+    broken = Tree(tmp_path, {name: good}).write({name: bad})
+    found = broken.ask(gate_of(line), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (FAILED, Level.A2), found.reason
+    mended = broken.write({name: good, **WORK})
+    found = mended.ask(gate_of(line), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (PASSED, Level.A2), found.reason
+
+
+def test_a_script_behind_options_with_values_comes_from_the_base(tmp_path):
+    tree = Tree(tmp_path, {"verify.py": "raise SystemExit('honest')\n", "verify.js": "throw 1\n"})
+    tree.write({"verify.py": "print('forged')\n", "verify.js": "\n"})
+    for line in ("python3 -O verify.py", "python3 -X dev verify.py", "node -C x verify.js"):
+        if shutil.which(line.split()[0]) is None:
+            missing(line.split()[0])
+        assert tree.ask(gate_of(line), path=SYSTEM_PATH).outcome is FAILED, line
+
+
+# --- a program that is the check and the work at once
+
+
+def test_a_mended_program_that_the_gate_runs_is_left_to_a_person(tmp_path):
+    tree = Tree(
+        tmp_path, {"main.py": "import sys\nsys.exit('wrong')\n", "app/__main__.py": "1/0\n"}
+    )
+    tree.write({"main.py": "print('right')\n", "app/__main__.py": "print('right')\n"})
+    for line, name in (("python3 main.py", "main.py"), ("python3 -m app", "app/__main__.py")):
+        found = tree.ask(gate_of(line), path=SYSTEM_PATH)
+        assert found.outcome is ERROR, found.reason
+        assert f"fails with {name} from before the agent" in found.reason
+        assert f"--may-edit {name} --require A1" in found.reason
+        found = tree.ask(replace(gate_of(line), may_edit=(name,)), path=SYSTEM_PATH)
+        assert (found.outcome, found.level) == (PASSED, Level.A1)
+
+
+@pytest.mark.parametrize(
+    "name", ["verify.py", "tests/run.py", "ci/all.py", "run_checks.py", "smokeTest.py"]
+)
+def test_an_edited_program_that_is_named_like_a_check_fails(tmp_path, name):
+    tree = Tree(tmp_path, {name: "raise SystemExit('honest')\n"}).write({name: "print('forged')\n"})
+    found = tree.ask(gate_of(f"python3 {name}"), path=SYSTEM_PATH)
+    assert found.outcome is FAILED
+
+
+def test_an_edited_program_that_the_task_protects_fails(tmp_path):
+    tree = Tree(tmp_path, {"main.py": "raise SystemExit('honest')\n"}).write({"main.py": "\n"})
+    found = tree.ask(gate_of("python3 main.py"), path=SYSTEM_PATH, protect=("main.py",))
+    assert found.outcome is FAILED
+
+
+# --- a copy from which all work was removed
+
+
+def test_a_pass_without_any_of_the_work_is_no_pass(tmp_path):
+    tree = Tree(tmp_path, {"main.py": "print('fine')\n", "check.sh": "#!/bin/sh\ntrue\n"})
+    tree.write({"main.py": "raise SystemExit('broken')\n"})
+    found = tree.ask(gate_of("python3 main.py"), path=SYSTEM_PATH)
+    assert found.outcome is FAILED
+    assert "with the agent's version: broken" in found.reason
+    tree.write({"main.py": "print('other')\n"})
+    found = tree.ask(gate_of("python3 main.py"), path=SYSTEM_PATH)
+    assert (found.outcome, found.level) == (PASSED, Level.A1)
+    assert "main.py" in found.evidence["doubt"]
+    tree.write({"main.py": "print('fine')\n", "check.sh": "#!/bin/sh\nexit 1\n"})
+    found = tree.ask(gate_of("./check.sh"), path=SYSTEM_PATH)
+    assert found.outcome is ERROR
+    assert "passes only without the work" in found.reason
+    tree.write(WORK)
+    assert tree.ask(gate_of("./check.sh"), path=SYSTEM_PATH).outcome is PASSED
+
+
+def test_edited_tests_alone_pass_only_if_they_pass_in_both_forms(tmp_path):
+    test = "def test_a():\n    assert True\n"
+    tree = Tree(tmp_path, {"tests/test_a.py": test})
+    tree.write({"tests/test_a.py": test + "\n\ndef test_b():\n    assert True\n"})
+    found = tree.ask(PYTEST)
+    assert (found.outcome, found.level) == (PASSED, Level.A2)
+    tree.write({"tests/test_a.py": test + "\n\ndef test_b():\n    assert False\n"})
+    found = tree.ask(PYTEST)
+    assert found.outcome is ERROR
+    assert "1 failed of 2" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -154,7 +283,7 @@ def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp
     (npm / "npm").write_text("#!/bin/sh\ncat package.json\n")
     (npm / "npm").chmod(0o755)
     site = {"path": f"{npm}:{SYSTEM_PATH}"}
-    tree.write({"package.json": package % ("exit 0", "")})
+    tree.write({"package.json": package % ("exit 0", ""), **WORK})
     found = tree.ask(run_gate("npm", "test"), **site)
     assert '"exit 1"' in found.evidence["output"]
     assert "checked with the files from before" in found.reason
@@ -229,6 +358,7 @@ def test_settings_of_pytest_that_the_agent_made_are_worth_a1(tmp_path, name):
     found = tree.ask(PYTEST)
     assert (found.outcome, found.level) == (PASSED, Level.A1)
     assert found.evidence["doubt"].endswith(f"the check: {name} is its own file")
+    tree.write(WORK)
     assert tree.ask(PYTEST, protect=("tests", "conftest.py", "pytest.ini")).level is Level.A2
 
 

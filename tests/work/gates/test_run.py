@@ -16,7 +16,7 @@ from truegreen.contract import Isolation, Tampering
 from truegreen.errors import Stale, StoreBusy
 from truegreen.model import FindingOutcome, Level
 from truegreen.work import jail, verify
-from truegreen.work.gates import run
+from truegreen.work.gates import gate_of, run
 from truegreen.work.process import Limits
 
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
@@ -81,6 +81,34 @@ def test_a_command_that_can_not_answer_is_a_gate_error(tree, words, reason):
     assert found.outcome is ERROR
     assert found.reason.startswith("gate error: ")
     assert reason in found.reason
+
+
+@pytest.mark.criterion("E14")
+def test_a_command_that_is_killed_under_a_shell_is_a_gate_error(tree):
+    tree.write({"check.sh": "#!/bin/sh\nsh -c 'kill -9 $$'\n"})
+    killed = [
+        ("sh -c 'kill -9 $$'", "SIGKILL", 137),
+        ("true && sh -c 'kill -KILL $$'; exit $?", "SIGKILL", 137),
+        ("set -e; sh -c 'kill -SEGV $$'; true", "SIGSEGV", 139),
+        ("sh -c 'kill -ABRT $$'; exit $?", "SIGABRT", 134),
+        ("sh -c 'kill -TERM $$'; exit $?", "SIGTERM", 143),
+        ("./check.sh", "SIGKILL", 137),
+        ("timeout 60 sh -c \"sh -c 'kill -9 \\$\\$'; exit \\$?\"", "SIGKILL", 137),
+    ]
+    for line, name, code in killed:
+        found = tree.ask(gate_of(line), path=SYSTEM_PATH)
+        assert found.outcome is ERROR, (line, found.reason)
+        assert f"killed by {name} (the shell ended with exit {code}" in found.reason, line
+        assert "memory" in found.reason or name != "SIGKILL"
+    # A gate that reports test cases in a file is killed in the same way
+    report = run_gate("sh", "-c", "sh -c 'kill -9 $$'; exit $?", kind="junit", report="r.xml")
+    found = tree.ask(report, path=SYSTEM_PATH)
+    assert (found.outcome, "killed by SIGKILL" in found.reason) == (ERROR, True)
+
+
+def test_an_exit_code_of_the_program_itself_is_its_answer(tree):
+    assert tree.ask(python("raise SystemExit(137)")).outcome is FAILED
+    assert tree.ask(sh("exit 200")).outcome is FAILED
 
 
 @pytest.mark.criterion("E14", "E16")
@@ -270,6 +298,7 @@ def test_a_script_of_the_tree_is_restored_and_stays_a2(tmp_path):
 def test_a_script_that_the_agent_deleted_is_restored(tmp_path):
     tree = Tree(tmp_path, {"tools/check.py": "print('honest')\n"})
     (tree.root / "tools/check.py").unlink()
+    tree.write({"notes.txt": "work\n"})
     found = tree.ask(run_gate("python3", "tools/check.py"), path=SYSTEM_PATH)
     assert (found.outcome, found.level) == (PASSED, Level.A2)
 
@@ -350,7 +379,7 @@ def test_tampering_under_fail_makes_even_a_green_gate_red(tmp_path):
 
 
 def test_paths_that_the_whole_task_protects_are_restored_too(tmp_path):
-    tree = Tree(tmp_path, {"tests/expected": "2\n"}).write({"tests/expected": "1\n"})
+    tree = Tree(tmp_path, {"tests/expected": "2\n"}).write({"tests/expected": "1\n", "work": ""})
     assert tree.ask(sh("grep -qx 2 tests/expected"), protect=("tests",)).outcome is PASSED
 
 
@@ -390,6 +419,7 @@ def test_zero_tests_are_no_pass_even_with_exit_0(suite):
     found = suite.ask(skipping)
     assert (found.outcome, found.reason) == (FAILED, "zero tests ran (1 skipped)")
     assert found.evidence["exit_code"] == 0
+    suite.write({"notes.txt": "work\n"})
     assert suite.ask(run_gate(*PYTEST, env=QUICK)).outcome is PASSED  # the old tests decide
     (suite.root / "test_a.py").unlink()
     assert suite.ask(skipping).reason == "zero tests ran"

@@ -33,7 +33,7 @@ from truegreen.supervisor.admission import check_gateway
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, node
 from truegreen.supervisor.outpost import is_apart, source_of
-from truegreen.supervisor.preflight import check_programs
+from truegreen.supervisor.preflight import check_gate_files, check_programs, check_variables
 from truegreen.work.agents import adapter_of
 from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
@@ -105,12 +105,14 @@ def check_preflight(contract: Contract) -> None:
     """Refuse checks that can't run, or that the agent would write itself, before a task exists."""
     top = os.path.realpath(top_of(contract.cwd))
     folder = os.path.relpath(os.path.realpath(contract.cwd), top)
-    check_programs(
-        contract,
-        os.environ.get("PATH", os.defpath),
-        "" if folder == "." else folder,
-        lambda name: os.path.lexists(os.path.join(top, name)),
-    )
+    folder = "" if folder == "." else folder
+
+    def exists(name: str) -> bool:
+        return os.path.lexists(os.path.join(top, name))
+
+    check_programs(contract, os.environ.get("PATH", os.defpath), folder, exists)
+    check_gate_files(contract, folder, exists)
+    check_variables(contract, os.environ)
 
 
 def add(frame: Frame, *, worktree: bool, here: bool, **options: Any) -> int:
@@ -248,8 +250,21 @@ _CONTRACT = (
     Option("--require", "The lowest level of evidence that counts; default: A2.", "A0…A4", Level),
     Option(
         "--may-edit",
-        "Tests that this task is meant to change. Several times.",
+        "Tests, or programs that a gate runs, that this task is meant to change. Several times.",
         "GLOB",
+        many=True,
+    ),
+    Option(
+        "--gate-env",
+        "A variable of this environment that the gates need, e.g. DATABASE_URL. Several times.",
+        "NAME",
+        many=True,
+    ),
+    Option(
+        "--gate-file",
+        "A file that git ignores and the gates need, as it is before the agent. Several times.",
+        "PATH",
+        called="gate_files",
         many=True,
     ),
     Option(

@@ -139,7 +139,18 @@ class Order(Asked, frozen=True):
         Level | None, Meta(description="The lowest level of evidence that counts; A2 by default.")
     ] = None
     may_edit: Annotated[
-        tuple[str, ...], Meta(description="Globs of tests that this task is meant to change.")
+        tuple[str, ...],
+        Meta(
+            description="Globs of tests, or programs of gates, that this task is meant to change."
+        ),
+    ] = ()
+    gate_env: Annotated[
+        tuple[str, ...],
+        Meta(description="Variables of the supervisor that the gates need. For operators only."),
+    ] = ()
+    gate_files: Annotated[
+        tuple[str, ...],
+        Meta(description="Files that git ignores and the gates need, as before the agent."),
     ] = ()
     noop: Annotated[
         NoopPolicy | None,

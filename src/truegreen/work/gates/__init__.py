@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Gate, GateKind
 from truegreen.errors import IsolationUnavailable, Unavailable
-from truegreen.work.gates.scene import Answer, Scene, gate_error
+from truegreen.work.gates.scene import Answer, Scene, gate_error, redacted, secrets_of
 from truegreen.work.gates.spoken import gate_of, gates_of
 
 __all__ = ["KINDS", "Answer", "Scene", "ask", "check_of", "gate_of", "gates_of"]
@@ -44,7 +44,8 @@ def ask(gate: Gate, scene: Scene) -> Answer:
     """A gate's answer about a scene; what hinders us is an error of the gate."""
     tick = _Tick(scene.tick) if scene.tick else None
     try:
-        return check_of(gate.kind)(gate, replace(scene, tick=tick))
+        answer = check_of(gate.kind)(gate, replace(scene, tick=tick))
+        return redacted(answer, secrets_of(scene))
     except (OSError, IsolationUnavailable, Unavailable) as error:
         if tick and error is tick.raised:
             raise

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from truegreen.contract import Isolation
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.own import READERS
+from truegreen.work.gates.needed_files import missing_modules, missing_variable
+from truegreen.work.gates.own import READERS, only_reads
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of
 from truegreen.work.toolchain import Toolchain
@@ -81,21 +82,37 @@ def needed(words: Sequence[str], code: int, text: str, scene: Scene) -> str:
             "there is no repository in the clean copy; use a gate of kind git or diff, or one that"
             " does not need git"
         )
-    for path in (*_named(commands), *_missed(tail), *_installed(tail, scene)):
+    if name := missing_variable(tail):
+        # Only what was missing before the agent: its own code could print the same words
+        said_before = missing_variable(str(scene.pinned.get("output", "")))
+        known = scene.left.id == scene.base.id or said_before == name
+        if known and name not in scene.variables:
+            return (
+                f"needs the variable {name}, which gates do not get by themselves: export it and"
+                f" pass it with --gate-env {name}"
+            )
+    for path in (
+        *_named(commands),
+        *_missed(tail),
+        *_modules(tail, scene),
+        *_installed(tail, scene),
+    ):
         if later := _came_later(path, scene):
             return (
                 f"needs {later}, which was not there before the agent: checks run with the tools"
                 " from before; install it beforehand and open a new task"
             )
         if lacking := _left_out(path, scene):
-            return f"needs {lacking}, which git ignores: it is not in the clean copy; {_INSTALL}"
-    return ""
+            is_file = os.path.isfile(os.path.join(scene.place, lacking))
+            way = f"bring it in with --gate-file {lacking}" if is_file else _INSTALL
+            return f"needs {lacking}, which git ignores: it is not in the clean copy; {way}"
+    return _not_built(tail, scene)
 
 
 def _named(commands: list[list[str]]) -> Iterator[str]:
     """Paths in the command; a bare word is one only for programs that read files."""
     for command in commands:
-        reads = base_of(command[0]) in READERS
+        reads = only_reads(command)
         if "/" in command[0]:
             yield command[0]
         for word in command[1:]:
@@ -112,6 +129,27 @@ def _missed(tail: str) -> Iterator[str]:
                 for word in _WORD.findall(line)
                 if re.search(r"[/._]", word.rstrip("."))
             )
+
+
+def _modules(tail: str, scene: Scene) -> Iterator[str]:
+    """Files of modules that Python did not find, in folders that the tree has."""
+    tops = {"", "src", scene.folder, os.path.join(scene.folder, "src")}
+    for module in missing_modules(tail):
+        yield from (f"{os.path.join(top, module)}.py" for top in sorted(tops))
+
+
+def _not_built(tail: str, scene: Scene) -> str:
+    """A module that Python did not find before the agent, and whose file git would ignore."""
+    if scene.base.kind != "git" or scene.left.id != scene.base.id:
+        return ""
+    folders = {os.path.dirname(path) for path in scene.workspace.paths(scene.base)}
+    for path in _modules(tail, scene):
+        if os.path.dirname(path) in folders and scene.workspace.ignores(path, scene.base):
+            return (
+                f"needs {path}, which git ignores and which does not exist: build the project"
+                " first, so that the file is there before the agent starts"
+            )
+    return ""
 
 
 def _installed(tail: str, scene: Scene) -> Iterator[str]:

@@ -17,6 +17,7 @@ from truegreen.work import process
 from truegreen.work.gates.output import last_line, one_line, text_of
 from truegreen.work.gates.probe import REFUSED, Probe, Response, Target, free_port, target_of
 from truegreen.work.gates.run import (
+    killed_in_shell,
     launch_of,
     located,
     seconds,
@@ -80,15 +81,19 @@ def _served(gate: Gate, scene: Scene, target: Target, port: int) -> Answer:
         )
     finally:
         probe.stop()
-    answer = _of_server(gate, target, probe, ended)
+    answer = _of_server(gate, target, probe, ended, scene)
     answer = with_evidence(answer, words, found, ended, scene)
     # Whatever the server does to itself, it is judged by a process that it can't reach.
     return replace(answer, level=Level.A4)
 
 
-def _of_server(gate: Gate, target: Target, probe: Probe, ended: process.Ended) -> Answer:
+def _of_server(
+    gate: Gate, target: Target, probe: Probe, ended: process.Ended, scene: Scene
+) -> Answer:
     if probe.done:
         return _judged(gate, target, probe.response)
+    if killed := killed_in_shell(gate.command, ended.code, scene):
+        return gate_error(killed, lasting=False)
     if ended.code is not None and not ended.stopped and not ended.launch_error:
         said = last_line(text_of(ended.stdout.tail))
         return failed(f"the server ended with exit {ended.code} before it answered: {said}")

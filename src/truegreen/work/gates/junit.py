@@ -33,7 +33,7 @@ from truegreen.work.gates.run import (
     SKIPPED,
     launch_of,
     located,
-    trouble,
+    no_end,
     with_evidence,
 )
 from truegreen.work.gates.scene import Answer, Scene, gate_error
@@ -157,9 +157,8 @@ def _how(ended: process.Ended) -> str:
 def no_answer(gate: Gate, scene: Scene, ended: process.Ended) -> Answer | None:
     """What a command that ran into a wall has to say, before any report is looked at."""
     text = text_of(ended.stdout.tail)
-    if fault := trouble(ended, gate.timeout):
-        mine = not (ended.stopped == "time" or ended.signal or ended.oom)
-        return gate_error(fault, lasting=mine)
+    if stopped := no_end(gate, ended, scene):
+        return stopped
     if ended.code in _NOT_THERE:
         return gate_error(f"{_NOT_THERE[ended.code]}: {last_line(text) or gate.command[0]}")
     if ended.code == SKIPPED:

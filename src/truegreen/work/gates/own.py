@@ -2,7 +2,8 @@
 
 Words in, paths of the tree out. A script, a program of the tree, a Makefile and a module behind
 `-m` are the check; a file that `grep`, `diff` or a test runner is given is the work. `python
-app.py` runs app.py, so app.py counts as the check, too. No file is looked at here.
+app.py` runs app.py, so app.py counts as the check, too; `sh -n app.sh` only reads app.sh. No file
+is looked at here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from truegreen.work.gates.spoken import (
     base_of,
     commands_of,
     is_python,
+    module_of,
     modules_of,
     runner_of,
     steps_of,
@@ -29,7 +31,37 @@ _INTERPRETERS = (
     SHELLS | {"python", "pypy", "node", "ruby", "perl", "php", "deno", "bun", "lua"} | {"coverage"}
 )
 _RUNS_WORD = frozenset({"-r", "--require", "--import", "--loader", "--rcfile", "--init-file"})
-_TAKES_WORD = frozenset({"-W", "-X", "-O"})
+_TAKES_WORD = {
+    "python": {"-W", "-X", "--check-hash-based-pycs"},
+    "pypy": {"-W", "-X", "--check-hash-based-pycs"},
+    "node": {"-C", "--conditions", "--env-file", "--input-type", "--inspect-port"},
+    "perl": {"-I"},
+    "ruby": {"-I", "-C", "-E"},
+    "php": {"-d", "-c", "-z"},
+    "lua": {"-l"},
+    "deno": {"-c", "--config", "--import-map", "--env-file", "--cert", "--lock", "-L"},
+    "bun": {"-c", "--config", "--env-file", "--cwd"},
+    "coverage": {
+        *("--source", "--include", "--omit", "--data-file", "--concurrency", "--context"),
+        "--rcfile",
+    },
+}
+"""Options of interpreters whose value is the next word: that word is not the script."""
+_CHECK_ONLY = {
+    "perl": late(r"-[acfnpstuwSTUWX]*c[acfnpstuwSTUWX]*"),
+    "ruby": late(r"-[acdlnpsvwy]*c[acdlnpsvwy]*"),
+    "node": late(r"-c|--check"),
+    "php": late(r"-l|--syntax-check"),
+}
+"""Options with which an interpreter reads a file and reports errors, and does not run it."""
+_SHELL_CHECK_ONLY = late(r"-[A-Za-z]*n[A-Za-z]*")
+_CHECKING_MODULES = frozenset(
+    {
+        *("py_compile", "compileall", "json.tool", "tabnanny", "pyflakes", "pycodestyle"),
+        *("ruff", "mypy", "black", "flake8", "pylint", "pyright"),
+    }
+)
+_CHECKING_COMMANDS = frozenset({"check", "lint", "fmt"})
 _CODE = {
     "python": "cm",
     "pypy": "cm",
@@ -69,14 +101,14 @@ READERS = frozenset(
         *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head"),
         *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf"),
         *("sha256sum", "md5sum", "shellcheck", "ruff", "mypy", "black", "flake8", "pylint"),
-        *("eslint", "prettier"),
+        *("eslint", "prettier", "shfmt", "checkbashisms", "luac", "gofmt", "yamllint", "xmllint"),
     }
 )
 _TOOLS = frozenset(
     {
         *("pytest", "unittest", "coverage", "tox", "nox", "ruff", "mypy", "black", "flake8"),
         *("pylint", "pyright", "doctest", "compileall", "py_compile", "pip", "build", "venv"),
-        *("timeit", "json.tool"),
+        *("timeit", "json.tool", "tabnanny", "pyflakes", "pycodestyle"),
     }
 )
 _PYTEST_SETTINGS = frozenset(
@@ -96,6 +128,8 @@ class Own(NamedTuple):
     """Run by the check if they are programs."""
     unwanted: tuple[str, ...] = ()
     """They would keep the check from running, if the agent added them."""
+    scripts: tuple[str, ...] = ()
+    """Those of the files that an interpreter is given to run: each may be the work as well."""
     groups: tuple[tuple[str, ...], ...] = ()
     """Files of which a program takes the first that it finds, so that one can stand in another."""
 
@@ -121,8 +155,10 @@ def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
     groups, unwanted = list[tuple[str, ...]](), list[str]()
     if "/" in words[0]:
         files += _placed((folder,), [words[0]])
+    scripts = list[str]()
     for folders, command in steps_of(words, (folder,)):
         files += _placed(folders, _run_by(command))
+        scripts += _placed(folders, [word for word in _run_by(command) if word != command[0]])
         guided = _guided(folders, command)
         groups.append(tuple(_placed(guided, _guides(command))))
         unwanted += _placed(guided, _hushing(command))
@@ -132,11 +168,13 @@ def own_of(words: Sequence[str], folder: str, roots: Sequence[str] = ()) -> Own:
                 intruders += found
             else:
                 groups.append(found)
-        if base_of(command[0]) not in READERS and runner_of(command) is None:
+                scripts += found
+        if not only_reads(command) and runner_of(command) is None:
             suspects += _placed(folders, command[1:])
     files += [path for group in groups for path in group]
     return Own(
         files=tuple(dict.fromkeys(files)),
+        scripts=tuple(dict.fromkeys(scripts)),
         intruders=tuple(dict.fromkeys(intruders)),
         suspects=tuple(dict.fromkeys(suspects)),
         unwanted=tuple(dict.fromkeys(unwanted)),
@@ -151,12 +189,57 @@ def means(paths: Iterable[str], path: str) -> bool:
     )
 
 
+def only_reads(command: Sequence[str]) -> bool:
+    """Whether a simple command looks at the files that it is given, and runs none of them."""
+    base = base_of(command[0])
+    if base in READERS or (base == "deno" and command[1:2] and command[1] in _CHECKING_COMMANDS):
+        return True
+    return module_of(command) in _CHECKING_MODULES if is_python(command) else _checks_only(command)
+
+
+def _checks_only(command: Sequence[str]) -> bool:
+    """Whether an interpreter is told to check the syntax of its script: `sh -n`, `perl -wc`."""
+    base = base_of(command[0])
+    wanted = _SHELL_CHECK_ONLY if base in SHELLS else _CHECK_ONLY.get(base)
+    if wanted is None:
+        return False
+    rest = iter(command[1:])
+    for word in rest:
+        if not word.startswith(("-", "+")) or word == "--" or _is_code(base, word):
+            return False
+        if wanted.fullmatch(word):
+            return True
+        if word in _RUNS_WORD or _takes_word(base, word):
+            value = next(rest, "")
+            if base in SHELLS and word.startswith("-") and value == "noexec":
+                return True
+    return False
+
+
+def named_like_check(path: str) -> bool:
+    """Whether the name of a file, or of a folder above it, says that it is a check."""
+    words = re.findall(r"[a-z]+|[A-Z][a-z]*|\d+", path)
+    return any(word.lower() in _CHECK_WORDS for word in words) or bool(_TESTS.search(path))
+
+
+_CHECK_WORDS = frozenset(
+    {
+        *("check", "checks", "checker", "test", "tests", "tester", "testing", "spec", "specs"),
+        *("verify", "verifier", "validate", "validator", "lint", "ci", "gate", "gates", "qa"),
+        *("assert", "expect", "expected", "eval", "evaluate", "judge", "score", "grade", "grader"),
+        *("smoke", "accept", "acceptance", "probe", "audit", "e2e", "bench", "benchmark"),
+    }
+)
+
+
 def deciding(words: Sequence[str], changed: Iterable[str]) -> str:
     """The first of the paths that tells a program of the check what to do, unasked.
 
     Which one runs is not known of a script or a Makefile: it may well be pytest.
     """
-    if not words or all(base_of(command[0]) in READERS for command in commands_of(words)):
+    # Python itself loads files of the tree at its start, whatever it is asked to read
+    commands = list(commands_of(words)) if words else []
+    if all(only_reads(command) and not is_python(command) for command in commands):
         return ""
     paths = list(changed)
     runner = runner_of(words)
@@ -230,7 +313,7 @@ def _run_by(command: Sequence[str]) -> list[str]:
     found = [program] if "/" in program or "." in program.strip(".") else []
     if program in {".", "source"}:
         return [*found, *command[1:2]]
-    if base not in _INTERPRETERS:
+    if base not in _INTERPRETERS or only_reads(command):
         return found
     rest = iter(command[1:])
     for word in rest:
@@ -249,7 +332,7 @@ def _run_by(command: Sequence[str]) -> list[str]:
 def _takes_word(base: str, option: str) -> bool:
     if base in SHELLS:
         return option[-1] in "oO"
-    return option in _TAKES_WORD or (option == "-I" and base in {"perl", "ruby"})
+    return option in _TAKES_WORD.get(base, ())
 
 
 def _is_code(base: str, option: str) -> bool:

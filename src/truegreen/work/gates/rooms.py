@@ -21,7 +21,14 @@ from truegreen.enums import StrEnum
 from truegreen.errors import InvalidInput, TruegreenError
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
-from truegreen.work.gates.own import Own, deciding, means, own_of, steers_tests
+from truegreen.work.gates.own import (
+    Own,
+    deciding,
+    means,
+    named_like_check,
+    own_of,
+    steers_tests,
+)
 from truegreen.work.gates.scene import Answer, Scene, gate_error
 from truegreen.work.gates.test_files import (
     changed_inline_tests,
@@ -62,6 +69,10 @@ class Site(Struct, frozen=True, kw_only=True):
     baselines: str = ""
     """A folder that keeps what gates said about a base; without it they are always asked."""
     remotes: dict[str, str] = {}
+    files: Snapshot | None = None
+    """Ignored files from before the agent that every copy gets."""
+    variables: dict[str, str] = {}
+    """Of the supervisor's environment, for the gates that name them."""
     protect: tuple[str, ...] = ()
     isolation: Isolation = Isolation.AUTO
     hidden: tuple[str, ...] = ()
@@ -94,6 +105,10 @@ class Room(NamedTuple):
     """Paths that the contract protects."""
     edited: tuple[Change, ...] = ()
     """Tests that were there before the agent."""
+    runs_work: tuple[str, ...] = ()
+    """Restored files that the check runs and that may well be the work: `python main.py`."""
+    without_work: bool = False
+    """Whether all that the agent changed was restored: the copy has nothing of its work."""
 
 
 @contextlib.contextmanager
@@ -135,7 +150,7 @@ def _made(folder: str, make: Callable[[], Room]) -> Room | Answer:
 def _base_room(gate: Gate, site: Site, folder: str) -> Room:
     root = os.path.join(folder, "tree")
     if gate.kind not in _WITHOUT_COPY:
-        site.workspace.lay(site.base, root)
+        site.workspace.lay(site.base, root, also=site.files)
         _make_folder(root, site.folder)
     return Room(_scene(gate, site, folder, root=root, left=site.base, before=True))
 
@@ -163,17 +178,27 @@ def _left_room(
     globs, kept_globs = Globs(protect), Globs(keep)
     restored = tuple(c for c in changes if globs.cover(c.path) and not kept_globs.cover(c.path))
     allowed = gate.tampering is Tampering.ALLOW or restore is Restore.NOTHING
+    brought = set(site.workspace.paths(site.files)) & changed.keys() if site.files else set()
+    without_work = False
     if gate.kind not in _WITHOUT_COPY:
         wanted = () if allowed else (*protect, *_OF_KIND.get(gate.kind, ()))
         laid = site.workspace.lay(
-            site.left, root, protect=wanted, base=site.base, unless=() if allowed else keep
+            site.left,
+            root,
+            protect=wanted,
+            base=site.base,
+            unless=() if allowed else keep,
+            also=site.files,
         )
         # What is only added beside the protected files is set aside, and no tampering.
         told = (c for c in laid.tampered if globs.cover(c.path) or c.how != "added")
         restored = tuple(told) or restored
+        taken_back = {change.path for change in laid.tampered} | brought
+        remain = [path for path in changed if path not in taken_back and not _is_byte_code(path)]
+        without_work = bool(taken_back) and not remain
         _drop_byte_code(root, changes)
         _make_folder(root, site.folder)
-    gone = {change.path for change in restored}
+    gone = {change.path for change in restored} | brought
     kept = changed if allowed else {p: how for p, how in changed.items() if p not in gone}
     doubt = "the agent may still be running" if site.unconfirmed else ""
     doubt = doubt or _doubt(gate, site, own, kept, changed, root)
@@ -186,7 +211,16 @@ def _left_room(
     )
     declared = tuple(change for change in restored if given.cover(change.path))
     edited = tuple(change for change in restored if not given.cover(change.path))
-    return Room(scene, declared, edited)
+    asked_for = Globs((*gate.protect, *site.protect))
+    runs_work = tuple(
+        change.path
+        for change in restored
+        if change.how == "changed"
+        and means(own.scripts, change.path)
+        and not named_like_check(change.path)
+        and not asked_for.cover(change.path)
+    )
+    return Room(scene, declared, edited, runs_work, without_work)
 
 
 def _old_tests(
@@ -310,9 +344,13 @@ def _same_settings(site: Site, path: str) -> bool:
 def _drop_byte_code(root: str, changes: tuple[Change, ...]) -> None:
     """Byte code that the agent made could claim to be that of any source; Python makes its own."""
     for change in changes:
-        if change.how != "deleted" and re.search(r"(?:^|/)__pycache__/[^/]+$", change.path):
+        if change.how != "deleted" and _is_byte_code(change.path):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(root, change.path))
+
+
+def _is_byte_code(path: str) -> bool:
+    return bool(re.search(r"(?:^|/)__pycache__/[^/]+$", path))
 
 
 def _scene(
@@ -341,6 +379,8 @@ def _scene(
         left=left,
         changes=changes,
         remotes=site.remotes,
+        files=site.files,
+        variables={n: site.variables[n] for n in gate.pass_env if n in site.variables},
         isolation=site.isolation,
         hidden=site.hidden,
         held=site.held,

@@ -30,8 +30,8 @@ from truegreen.work.gates.locating import (
     unsound,
 )
 from truegreen.work.gates.output import last_line, one_line, tail_of, text_of
-from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed
-from truegreen.work.gates.spoken import commands_of, runner_of
+from truegreen.work.gates.scene import Answer, Scene, failed, gate_error, passed, secrets_of
+from truegreen.work.gates.spoken import SHELLS, base_of, commands_of, programs_of, runner_of
 from truegreen.work.jail import Placed, Profile, choose
 from truegreen.work.machine import machine_memory
 from truegreen.work.toolchain import Python
@@ -42,8 +42,10 @@ __all__ = [
     "Located",
     "check",
     "environment",
+    "killed_in_shell",
     "launch_of",
     "located",
+    "no_end",
     "seconds",
     "trouble",
     "with_evidence",
@@ -51,6 +53,16 @@ __all__ = [
 
 SKIPPED = 77
 _SHELL_ERRORS = {126: "not executable", 127: "command not found"}
+_SHELL_SIGNALS = 128
+_KILLING = frozenset(
+    {
+        *(signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT),
+        *(signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE),
+        *(signal.SIGALRM, signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGSYS),
+    }
+)
+"""Signals that end a program. SIGHUP is left out: git ends with exit 129 after a wrong option."""
+_FIRST_LINE_BYTES = 256
 _LOG_BYTES = 16 * 1024 * 1024
 # `memory` is address space: language runtimes reserve tens of gigabytes that they never touch.
 LIMITS = process.Limits(
@@ -73,7 +85,7 @@ def check(gate: Gate, scene: Scene) -> Answer:
     found = located(gate.command, scene)
     launch = launch_of(gate, scene, found)
     ended = process.run(launch, tick=scene.tick)
-    answer = _answer(gate, ended)
+    answer = _answer(gate, ended, scene)
     if not answer.green and (ended.code or ended.launch_error):
         needs = needed(gate.command, ended.code or 0, text_of(ended.stdout.tail), scene)
         answer = gate_error(needs) if needs else answer
@@ -98,6 +110,7 @@ def environment(gate: Gate, scene: Scene, path: str) -> dict[str, str]:
         # A program that is looked at from outside shall see what it would see in use.
         **({} if gate.kind in _FROM_OUTSIDE else {"CI": "1", "TRUEGREEN_GATE": gate.name}),
         **scene.tools.homes,
+        **scene.variables,
         **gate.env,
     }
 
@@ -135,6 +148,7 @@ def launch_of(
         stdout_path=scene.log or os.path.join(scene.scratch, "output.log"),
         stderr_path="",
         log_bytes=_LOG_BYTES,
+        secrets=tuple(value.encode("utf-8", "surrogateescape") for value in secrets_of(scene)),
         time_s=seconds(gate.timeout),
         limits=LIMITS,
     )
@@ -193,12 +207,50 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _answer(gate: Gate, ended: process.Ended) -> Answer:
-    text = text_of(ended.stdout.tail)
-    fault = trouble(ended, gate.timeout) or _missing(ended.code, text, gate.command)
-    if fault:
+def killed_in_shell(words: Sequence[str], code: int | None, scene: Scene) -> str:
+    """Which signal ended a command that a shell ran: the shell reports it as exit 128 + n.
+
+    Empty where no shell is involved: a program may use the same number for something else.
+    """
+    number = (code or 0) - _SHELL_SIGNALS
+    if number not in _KILLING or not _uses_shell(words, scene):
+        return ""
+    cause = "; a full memory is a common cause" if number == signal.SIGKILL else ""
+    return f"killed by {_signal(number)} (the shell ended with exit {code}{cause})"
+
+
+def _uses_shell(words: Sequence[str], scene: Scene) -> bool:
+    """Whether a shell runs the command: by name, or by the first line of a script of the tree."""
+    if any(base_of(word) in SHELLS for word in words):
+        return True
+    scripts = [name for name in programs_of(words) if "/" in name and not os.path.isabs(name)]
+    return any(_shell_script(os.path.join(scene.root, scene.folder, name)) for name in scripts)
+
+
+def _shell_script(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(_FIRST_LINE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return first.startswith("#!") and any(base_of(word) in SHELLS for word in first[2:].split())
+
+
+def no_end(gate: Gate, ended: process.Ended, scene: Scene) -> Answer | None:
+    """A gate error where the command was stopped or killed, or could not start."""
+    if fault := trouble(ended, gate.timeout):
         # What ran and was stopped may end otherwise next time; what is not there won't appear.
         return gate_error(fault, lasting=not (ended.stopped == "time" or ended.signal or ended.oom))
+    killed = killed_in_shell(gate.command, ended.code, scene)
+    return gate_error(killed, lasting=False) if killed else None
+
+
+def _answer(gate: Gate, ended: process.Ended, scene: Scene) -> Answer:
+    text = text_of(ended.stdout.tail)
+    if stopped := no_end(gate, ended, scene):
+        return stopped
+    if fault := _missing(ended.code, text, gate.command):
+        return gate_error(fault)
     said = last_line(text)
     if ended.code == SKIPPED:
         return Answer(outcome=FindingOutcome.SKIPPED, reason=f"skipped: {said or 'exit 77'}")

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.output import one_line
+from truegreen.work.redact import MARK, SHORTEST
 from truegreen.work.toolchain import Toolchain
 from truegreen.work.workspace import Change, Snapshot, Workspace
 
@@ -36,6 +38,10 @@ class Scene(Struct, frozen=True, kw_only=True):
     left: Snapshot
     changes: tuple[Change, ...] = ()
     remotes: dict[str, str] = {}
+    files: Snapshot | None = None
+    """Ignored files from before the agent that every copy gets."""
+    variables: dict[str, str] = {}
+    """What the gate is given of the supervisor's environment; the values are secret."""
     isolation: Isolation = Isolation.AUTO
     hidden: tuple[str, ...] = ()
     held: str = ""
@@ -64,6 +70,12 @@ class Scene(Struct, frozen=True, kw_only=True):
         return self.seat or self.root
 
 
+def secrets_of(scene: Scene) -> tuple[str, ...]:
+    """Values that must not show in output; shorter ones would be found in innocent text."""
+    long = [value for value in scene.variables.values() if len(value) >= SHORTEST]
+    return tuple(sorted(long, key=len, reverse=True))
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """What a gate found. `evidence` is small and can be written as JSON."""
 
@@ -80,6 +92,27 @@ class Answer(Struct, frozen=True, kw_only=True):
     def green(self) -> bool:
         """Whether it passed; nothing else is as good as passed."""
         return self.outcome is FindingOutcome.PASSED
+
+
+def redacted(answer: Answer, secrets: tuple[str, ...]) -> Answer:
+    """An answer without the values: reports that a check writes are not redacted on their way."""
+    if not secrets:
+        return answer
+    return replace(
+        answer,
+        reason=_without(answer.reason, secrets),
+        evidence=_without(answer.evidence, secrets),
+    )
+
+
+def _without(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MARK.decode())
+        return value
+    if isinstance(value, dict):
+        return {_without(k, secrets): _without(v, secrets) for k, v in value.items()}
+    return [_without(each, secrets) for each in value] if isinstance(value, list) else value
 
 
 def passed(reason: str, **evidence: Any) -> Answer:

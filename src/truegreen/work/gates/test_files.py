@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from truegreen.contract import Gate, GateKind
 from truegreen.patterns import late
-from truegreen.work.gates.own import READERS
+from truegreen.work.gates.own import only_reads
 from truegreen.work.gates.spoken import base_of, commands_of, is_python, modules_of, runner_of
 from truegreen.work.toolchain import PLAIN
 
@@ -48,7 +48,7 @@ def runs_tests(gate: Gate) -> bool:
     if gate.kind in _RUNS_TESTS:
         return True
     commands = list(commands_of(gate.command)) if gate.kind is GateKind.RUN else []
-    return any(base_of(command[0]) not in READERS | PLAIN for command in commands)
+    return any(not (only_reads(c) or base_of(c[0]) in PLAIN) for c in commands)
 
 
 def is_test_name(path: str) -> bool:

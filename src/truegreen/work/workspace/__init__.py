@@ -197,6 +197,18 @@ class Workspace:
         """Every file of a snapshot."""
         return tuple(names.shown(path) for path in objects.flat(_tree(snapshot), self.mirror.tree))
 
+    def ignores(self, path: str, snapshot: Snapshot) -> bool:
+        """Whether the rules of a snapshot ignore a path, or a folder above it."""
+        _, kept = self._read_commit(bytes.fromhex(snapshot.id))
+        texts = self._rules(kept, objects.flat(_tree(snapshot), self.mirror.tree))
+        rules, parts = ignoring(kept.exclude.encode("latin-1")), os.fsencode(path).split(b"/")
+        for n in range(len(parts)):
+            prefix = b"".join(part + b"/" for part in parts[:n])
+            rules = rules.within(prefix, texts.get(prefix, b""))
+            if rules.ignored(prefix + parts[n], folder=n + 1 < len(parts)):
+                return True
+        return False
+
     def changes(self, a: Snapshot, b: Snapshot) -> tuple[Change, ...]:
         """What differs from one snapshot to another, by path; a rename is two changes."""
         return laying.compared(*objects.apart(_tree(a), _tree(b), self.mirror.tree))
@@ -228,10 +240,12 @@ class Workspace:
         protect: tuple[str, ...] = (),
         base: Snapshot | None = None,
         unless: tuple[str, ...] = (),
+        also: Snapshot | None = None,
     ) -> Laid:
         """Lay a snapshot down in a new folder; what is protected comes whole from the base.
 
-        Paths that `unless` covers are taken as they were left.
+        Paths that `unless` covers are taken as they were left. The files of `also` are added, and
+        replace what stands in their place.
         """
         if protect and base is None:
             raise errors.InvalidInput("protected paths come from a base; none was given")
@@ -239,6 +253,8 @@ class Workspace:
         left = objects.flat(_tree(snapshot), read)
         before = objects.flat(_tree(base), read) if base and protect else {}
         tree, tampered = laying.composed(left, before, protect, self.mirror.blob, unless)
+        if also is not None:
+            tree = laying.overlaid(tree, objects.flat(_tree(also), read))
         with room(f"a clean copy in {into}"):
             laying.lay(tree, into, self.mirror.blob, self.mirror.pieces)
         return Laid(root=into, files=len(tree), tampered=tampered)
@@ -305,16 +321,19 @@ class Workspace:
         tracked.update(tree)
         return choice._replace(
             before=choice.now if excluded == exclude else ignoring(excluded),
-            texts_before={
-                prefix.encode("latin-1"): text.encode("latin-1")
-                for prefix, text in kept.rules.items()
-            }
-            | {
-                path.removesuffix(b".gitignore"): self.mirror.blob(entry.oid)
-                for path, entry in tree.items()
-                if path.rpartition(b"/")[2] == b".gitignore" and entry.mode != LINK
-            },
+            texts_before=self._rules(kept, tree),
         )
+
+    def _rules(self, kept: _Kept, tree: laying.Tree) -> dict[bytes, bytes]:
+        """The texts of a snapshot's .gitignore files, by the folder that each stands in."""
+        hidden = {
+            prefix.encode("latin-1"): text.encode("latin-1") for prefix, text in kept.rules.items()
+        }
+        return hidden | {
+            path.removesuffix(b".gitignore"): self.mirror.blob(entry.oid)
+            for path, entry in tree.items()
+            if path.rpartition(b"/")[2] == b".gitignore" and entry.mode != LINK
+        }
 
     def _walk(self, keeper: Keeper, taking: _Taking, folder: int) -> Walked:
         return Walk(keeper, taking.choice, self._limits, self._progress).take(folder)

@@ -81,6 +81,13 @@ def composed(
     return Composed(theirs | ours, compared(base, left, dropped | ours.keys()))
 
 
+def overlaid(tree: Tree, more: Tree) -> Tree:
+    """A tree with further files; whatever stands in their place or above them is dropped."""
+    above = _folders_above(more)
+    kept = {p: e for p, e in tree.items() if p not in above and not _stands_below(p, more)}
+    return kept | more
+
+
 def _brings_in(path: bytes, entry: Entry, base: Tree, globs: Globs) -> bool:
     """Whether a link that the agent made would put files under a protected name."""
     return entry.mode == LINK and base.get(path) != entry and globs.reach_below(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import socket
 import sys
 import threading
@@ -62,6 +63,18 @@ def test_arguments_that_nobody_can_honour_are_a_gate_error(suite: Suite, args: A
     found = suite.judge(*args)
     assert found.outcome is ERROR
     assert word in found.reason
+
+
+def test_the_summary_of_the_output_counts_the_tests_of_the_suite_only(suite: Suite):
+    suite.write({"core.py": FIXED.replace("2", "3")})
+    found = suite.judge()
+    assert found.outcome is FAILED
+    counts = found.counts
+    said = re.findall(r"(\d+) (failed|passed)", found.evidence["output"].splitlines()[-1])
+    assert {word: int(number) for number, word in said} == {
+        "failed": counts["failed"],
+        "passed": counts["passed"],
+    }
 
 
 def test_an_interpreter_that_is_gone_is_a_gate_error(suite: Suite, tmp_path: Path):

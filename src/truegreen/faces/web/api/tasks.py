@@ -84,6 +84,8 @@ class Order(Taken, frozen=True):
     proof: ProofMode | None = None
     require: Level | None = None
     may_edit: Many = ()
+    gate_env: Many = ()
+    gate_files: Many = ()
     noop: NoopPolicy | None = None
     evaluators: Many = ()
     max_attempts: Annotated[int, Meta(ge=1, le=100)] | None = None

@@ -95,7 +95,7 @@ def bench_of(gate: Gate, scene: Scene) -> Bench | str:
         python=python,
         config=config,
         root=settings.root,
-        names=names_of(files),
+        names=names_of((*files, *(scene.workspace.paths(scene.files) if scene.files else ()))),
         scratch=scene.scratch,
         more=tuple(_coverage(scene, base, (*settings.addopts, *gate.args), python)),
     )

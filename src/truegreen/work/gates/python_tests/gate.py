@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Gate, Isolation
 from truegreen.model import FindingOutcome, Level
+from truegreen.work.gates.around import needed
 from truegreen.work.gates.cases import (
     ERROR,
     FAIL_TO_PASS,
@@ -63,6 +64,11 @@ def check(gate: Gate, scene: Scene) -> Answer:
     pinned = pinned_of(scene.pinned)
     sitting = _Sitting(bench, pinned)
     answer = sitting.run()
+    if answer.outcome is FindingOutcome.FAILED:
+        code = answer.evidence.get("exit_code") or 0
+        if needs := needed((), code, str(answer.evidence.get("output", "")), scene):
+            evidence = {key: value for key, value in answer.evidence.items() if key != "ids"}
+            return replace(gate_error(needs), evidence=evidence, isolation=answer.isolation)
     if pinned.ids is not None:
         answer = _with_added(answer, bench, pinned)
     return answer
@@ -380,6 +386,9 @@ class _Sitting:
         words = ("pytest", *bench.gate.args)
         found = Located(words, "", doubt)
         answer = with_evidence(answer, words, found, main.ended, bench.scene, bench.python)
+        own = len(main.cases) - len(self._own(main))
+        output = _without_canaries(str(answer.evidence.get("output", "")), own)
+        answer = replace(answer, evidence={**answer.evidence, "output": output})
         short = self._short(answer)
         level = Level.A1 if doubt else Level.A2 if short or not answer.green else Level.A3
         told: dict[str, Any] = {"python": bench.python.program}
@@ -408,6 +417,21 @@ def _without_transitions(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """What a report says about tests that the code decides itself shows nothing."""
     hidden = ("transitions", FAIL_TO_PASS)
     return {name: value for name, value in evidence.items() if name not in hidden}
+
+
+def _without_canaries(output: str, number: int) -> str:
+    """The end of a session's output, whose summary counts the tests of the suite only."""
+    found = list(_SUMMARY.finditer(output))
+    passed = re.search(r"(\d+) passed", found[-1][0]) if found else None
+    if passed is None or int(passed[1]) < number:
+        return output
+    start, end = (found[-1].start() + at for at in passed.span(1))
+    return f"{output[:start]}{int(passed[1]) - number}{output[end:]}"
+
+
+_SUMMARY = re.compile(
+    r"^=* ?\d+ (?:subtests? )?[a-z]+(?:, \d+ (?:subtests? )?[a-z]+)* in [\d.]+s\b.*$", re.MULTILINE
+)
 
 
 def _beyond(name: str, number: Mapping[str, int]) -> bool:
@@ -488,7 +512,7 @@ def _run_added(
     bench: Bench, files: Sequence[str], edited: Mapping[str, set[str]], pinned: Pinned
 ) -> Counter[str]:
     scene = controls.beside(bench.scene)
-    scene.workspace.lay(scene.left, scene.root)
+    scene.workspace.lay(scene.left, scene.root, also=scene.files)
     benches.drop_byte_code(scene.root)
     folder = scene.folder or "."
     asked = Asked(
