@@ -60,7 +60,8 @@ DETAIL_WORDS = {
     "blocked": "approval_checkpoint approval_expired permission_denied egress_denied"
     " connector_missing refused input_needed",
     "fatal_error": "agent_error launch_failed signaled oom process_lost zero_output provider_error"
-    " rate_limited auth_invalid disk_full config_invalid supervisor_crashed",
+    " rate_limited auth_invalid disk_full config_invalid supervisor_crashed"
+    " supervisor_restarted",
     "user_cancelled": "stopped canceled terminated superseded",
     "unknown": "unclaimed unclassified",
 }

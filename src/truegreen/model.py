@@ -102,6 +102,7 @@ class ExitDetail(StrEnum):
     DISK_FULL = "disk_full"
     CONFIG_INVALID = "config_invalid"
     SUPERVISOR_CRASHED = "supervisor_crashed"
+    SUPERVISOR_RESTARTED = "supervisor_restarted"
     STOPPED = "stopped"
     CANCELED = "canceled"
     TERMINATED = "terminated"
@@ -143,6 +144,7 @@ DETAILS: dict[ExitReason, tuple[ExitDetail, ...]] = {
         ExitDetail.DISK_FULL,
         ExitDetail.CONFIG_INVALID,
         ExitDetail.SUPERVISOR_CRASHED,
+        ExitDetail.SUPERVISOR_RESTARTED,
     ),
     ExitReason.USER_CANCELLED: (
         ExitDetail.STOPPED,

@@ -62,6 +62,7 @@ def ended(detail: ExitDetail = ExitDetail.COMPLETED, **more: Any) -> Exit:
         ExitDetail.CONFIG_INVALID,
         ExitDetail.ZERO_OUTPUT,
         ExitDetail.SUPERVISOR_CRASHED,
+        ExitDetail.SUPERVISOR_RESTARTED,
     }
     status = RunStatus.EXITED
     if detail in crash:

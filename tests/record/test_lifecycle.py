@@ -80,7 +80,7 @@ AFTER_EXIT = {
     " permission_denied egress_denied connector_missing input_needed agent_error unclaimed",
     "block": "approval_checkpoint approval_expired refused",
     "retry": "declared_failure signaled oom process_lost zero_output provider_error"
-    " rate_limited supervisor_crashed unclassified",
+    " rate_limited supervisor_crashed supervisor_restarted unclassified",
     "fail": "auth_invalid disk_full config_invalid launch_failed",
     "cancel": "stopped canceled terminated superseded",
 }
@@ -181,7 +181,7 @@ def test_the_table_by_hand_has_every_detail_once():
 def test_every_exit_leads_where_the_design_says(detail: ExitDetail):
     (expected,) = (move for move, details in AFTER_EXIT.items() if detail in details.split())
     charges: tuple[Charge, ...] = ()
-    if expected in {"retry", "fail"}:
+    if expected in {"retry", "fail"} and detail != "supervisor_restarted":
         charges = (Charge.DEFERRALS,) if detail == "rate_limited" else CHARGED
     assert leads_to(detail) == Step(Move(expected), charges)
 
@@ -364,7 +364,9 @@ def test_whatever_goes_back_to_the_queue_has_paid_and_can_start_again(
     detail: ExitDetail, policy: Policy, budget: Budget
 ):
     step = leads_to(detail, policy, budget)
-    if step.move is Move.RETRY:
+    if detail is ExitDetail.SUPERVISOR_RESTARTED:
+        assert step == Step(Move.RETRY), "an orderly restart costs nothing, however often it comes"
+    elif step.move is Move.RETRY:
         assert step.charges
         assert paid(budget, step).attempts < budget.attempts_max
     if PARENT[detail] in {ExitReason.BLOCKED, ExitReason.USER_CANCELLED}:

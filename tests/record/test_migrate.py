@@ -307,6 +307,7 @@ def test_an_empty_store_is_missing_for_whoever_only_looks(sqlite_url: str):
         "applied 0014 under_way",
         "applied 0015 proof",
         "applied 0016 processes_quiet",
+        "applied 0017 restarted",
     ]
     migrate.verify(store)
     store.close()

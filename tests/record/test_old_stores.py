@@ -90,8 +90,8 @@ def narrowed(rows: list[dict[str, Any]], to: list[dict[str, Any]]) -> Counter[tu
 
 def test_there_is_a_store_of_every_schema_that_ever_was_the_newest():
     for dialect in DIALECTS:
-        # Six to eleven came in one step: no program ever had seven.
-        assert set(kept(dialect)) >= {1, 2, 3, 4, 5, *range(11, NEWEST)}
+        # Six to eleven came in one step: no program ever had seven. So did sixteen and seventeen.
+        assert set(kept(dialect)) >= {1, 2, 3, 4, 5, *range(11, NEWEST)} - {16}
 
 
 @pytest.mark.rotates(4)

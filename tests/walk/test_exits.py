@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faces.conftest import SCRIPT
 from tests.record.lives import OPERATOR
 from tests.walk.conftest import Outcome, Walk, init, own, python, result, said, shell, until
 from truegreen.model import TaskStatus
@@ -168,6 +169,139 @@ def test_a_second_interrupt_does_not_wait_for_an_agent_that_ignores_it(walk: Wal
     started.communicate(timeout=20)
     assert time.monotonic() - begun < 4
     assert started.returncode == 130
+
+
+SLOW_GATE = "sleep 4; test -s out.txt"
+"""It still runs when the signal comes, before the agent."""
+WRITES = "echo work > out.txt; touch {}"
+
+
+def in_baseline(walk: Walk, tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:
+    """A `run` that asks its gate about the base; its agent would leave `acted`."""
+    options = ("--gate", SLOW_GATE, *words, *shell(WRITES.format(tmp_path / "acted")))
+    started = walk.start(*options)
+    ledger = walk.ledger()
+    until(lambda: ledger.page().tasks and ledger.page().tasks[0].run_status == "starting")
+    time.sleep(0.5)
+    return started
+
+
+def in_snapshot(walk: Walk, tmp_path: Path) -> subprocess.Popen[bytes]:
+    """A `run` that takes a snapshot of a large file, which lasts a few seconds."""
+    with (walk.folder / "large").open("wb") as file:
+        file.truncate(1 << 30)
+    started = walk.start("--gate", "test -s out.txt", *shell(WRITES.format(tmp_path / "acted")))
+    assert started.stderr
+    while b"attempt 1 of 1" not in started.stderr.readline():
+        assert started.poll() is None
+    time.sleep(0.3)
+    return started
+
+
+def assert_canceled(walk: Walk, tmp_path: Path, started: subprocess.Popen[bytes]) -> None:
+    """The task is canceled, nothing of it runs, and its agent never started."""
+    _, err = started.communicate(timeout=20)
+    assert started.returncode == 130, err.decode()
+    assert b"Traceback" not in err
+    (task,) = walk.ledger().page().tasks
+    assert (task.status, task.exit_reason) == ("canceled", "user_cancelled")
+    assert not (tmp_path / "acted").exists()
+    assert not (walk.folder / "out.txt").exists()
+    again = walk.tg("scheduler", "--once", "--json")
+    assert again.json()["counts"] == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("before", ["any", "fail"])
+def test_a_signal_during_the_baseline_keeps_the_agent_from_starting(
+    walk: Walk, tmp_path: Path, number: int, before: str
+) -> None:
+    begun = time.monotonic()
+    started = in_baseline(walk, tmp_path, "--before", before)
+    started.send_signal(number)
+    assert_canceled(walk, tmp_path, started)
+    assert time.monotonic() - begun < 15
+    (task,) = walk.ledger().page().tasks
+    (run,) = walk.ledger().dossier(task.id).runs
+    assert (run.status, run.exit_detail, run.ended_by) == ("stopped", "stopped", "operator")
+    assert "stopped on request before the agent started" in walk.tg("show", task.id).out
+
+
+def test_no_further_gate_of_the_baseline_starts_after_a_signal(walk: Walk, tmp_path: Path) -> None:
+    started = in_baseline(walk, tmp_path, "--gate", "sleep 30", "--gate", "sleep 31")
+    begun = time.monotonic()
+    started.send_signal(signal.SIGINT)
+    assert_canceled(walk, tmp_path, started)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_stop_during_the_baseline_keeps_the_agent_from_starting(
+    walk: Walk, tmp_path: Path
+) -> None:
+    started = in_baseline(walk, tmp_path)
+    (task,) = walk.ledger().page().tasks
+    assert walk.tg("stop", task.id).status == 0
+    started.communicate(timeout=20)
+    assert walk.ledger().task(task.id).status is TaskStatus.CANCELED
+    assert not (tmp_path / "acted").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_snapshot_keeps_the_agent_from_starting(
+    git_walk: Walk, tmp_path: Path, number: int
+) -> None:
+    started = in_snapshot(git_walk, tmp_path)
+    started.send_signal(number)
+    assert_canceled(git_walk, tmp_path, started)
+    (task,) = git_walk.ledger().page().tasks
+    assert "interrupted before the agent started" in git_walk.tg("show", task.id).out
+
+
+@pytest.mark.parametrize("phase", ["snapshot", "baseline"])
+def test_a_second_interrupt_before_the_agent_ends_at_once(
+    git_walk: Walk, tmp_path: Path, phase: str
+) -> None:
+    if phase == "snapshot":
+        started = in_snapshot(git_walk, tmp_path)
+    else:
+        started = in_baseline(git_walk, tmp_path)
+    begun = time.monotonic()
+    started.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    started.send_signal(signal.SIGINT)
+    started.wait(timeout=20)
+    assert time.monotonic() - begun < 3
+    assert_canceled(git_walk, tmp_path, started)
+
+
+def test_no_gate_starts_after_an_interrupt_behind_the_agent(walk: Walk, tmp_path: Path) -> None:
+    """The signal comes while the snapshot of what the agent left is taken."""
+    acted = tmp_path / "acted"
+    agent = f"echo work > out.txt; truncate -s 1G large; touch {acted}"
+    started = walk.start("--gate", "test -s out.txt", *shell(agent))
+    until(acted.exists)
+    time.sleep(0.7)
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=40)
+    assert started.returncode == 130
+    (task,) = walk.ledger().page().tasks
+    assert task.status is TaskStatus.NEEDS_REVIEW, err.decode()
+    assert "gate test passed" not in err.decode()
+
+
+def test_an_attempt_that_is_interrupted_before_its_agent_is_canceled(
+    walk: Walk, tmp_path: Path
+) -> None:
+    words = ("--gate", SLOW_GATE, *shell(WRITES.format(tmp_path / "acted")))
+    task = walk.tg("add", "--json", *words).json()["id"]
+    program = [SCRIPT, "attempt", task]
+    with subprocess.Popen(
+        program, env=walk.environ(), cwd=walk.folder, stderr=subprocess.PIPE
+    ) as started:
+        until(lambda: walk.ledger().task(task).run_status == "starting")
+        time.sleep(0.3)
+        started.send_signal(signal.SIGINT)
+        assert_canceled(walk, tmp_path, started)
 
 
 @pytest.mark.criterion("H05")

@@ -120,7 +120,75 @@ def test_success_at_exactly_the_last_turn_is_success(walk: Walk) -> None:
     ok = walk.run("--gate", "true", "--cap", "turns=2", *walk.claude(*lines))
     assert ok.exit == ("done", "completed")
     over = walk.run("--gate", "true", "--cap", "turns=1", *walk.claude(*lines))
-    assert over.exit in {("max_iterations", "turn_cap"), ("done", "completed")}
+    assert over.exit == ("max_iterations", "turn_cap")
+
+
+LAST_EVENTS: dict[str, tuple[str, str, list[dict[str, Any]], str]] = {
+    "claude turns": (
+        "claude",
+        "turns=2",
+        [init(), said("one", 1), said("two", 2), said("three", 3), result("done")],
+        "turn_cap",
+    ),
+    "claude cost": (
+        "claude",
+        "cost_usd=5",
+        [init(), said("one"), result("done", total_cost_usd=9.5)],
+        "cost_cap",
+    ),
+    "claude json": ("claude", "turns=2", [result("done", num_turns=3)], "turn_cap"),
+    "codex tokens": (
+        "codex",
+        "tokens=100",
+        [
+            {"type": "thread.started", "thread_id": "11111111-1111-4111-8111-111111111111"},
+            {"type": "turn.started"},
+            {"type": "item.completed", "item": {"type": "agent_message", "text": "done"}},
+            {"type": "turn.completed", "usage": {"input_tokens": 90, "output_tokens": 11}},
+        ],
+        "token_cap",
+    ),
+    "gemini tokens": (
+        "gemini",
+        "tokens=100",
+        [
+            {"type": "init", "session_id": "s", "model": "m"},
+            {"type": "message", "role": "assistant", "content": "done"},
+            {"type": "result", "status": "success", "stats": {"total_tokens": 101}},
+        ],
+        "token_cap",
+    ),
+}
+
+
+@pytest.mark.criterion("A05", "B13")
+@pytest.mark.parametrize("case", LAST_EVENTS)
+def test_a_cap_that_the_last_event_exceeds_is_hit(walk: Walk, case: str) -> None:
+    """The client ends right after the event, before the supervisor compares again."""
+    client, cap, lines, detail = LAST_EVENTS[case]
+    words = {"claude": ["-p", "do it"], "codex": ["exec", "do it"], "gemini": ["-p", "do it"]}
+    makes = "open('out.txt', 'w').write('work')"
+    command = ["--", walk.client(client, *lines, before=makes), *words[client]]
+    options = ("--gate", "test -s out.txt", "--rescue", "none", "--cap", cap)
+    got = walk.run(*options, *command)
+    assert (got.status, got.axes, got.cell) == (4, ("capped", "failed"), "cap_hit")
+    assert got.exit == ("max_iterations", detail)
+    assert got.latest["ended_by"] == "cap"
+
+
+def test_a_cap_counts_all_stints_when_the_last_one_ends(walk: Walk) -> None:
+    """Two turns, sent back by a gate, two turns more: one too many."""
+    toml = walk.folder.parent / "truegreen.toml"
+    toml.write_text('[gates.made]\ncommand = ["test", "-s", "out.txt"]\nfast = true\n')
+    before = (
+        "import os\nif os.path.exists('seen.txt'): open('out.txt', 'w').write('work')\n"
+        "open('seen.txt', 'w').write('x')"
+    )
+    client = walk.claude(init(), said("one", 1), said("two", 2), result("done"), before=before)
+    options = ("--config", toml, "--gate", "made", "--rescue", "none", *ONCE)
+    got = walk.run(*options, "--cap", "turns=3", *client)
+    assert got.latest["usage"]["turns"] == 4
+    assert got.exit == ("max_iterations", "turn_cap")
 
 
 MODES: dict[str, tuple[list[dict[str, Any]], int, tuple[str, str]]] = {

@@ -368,3 +368,92 @@ def test_the_second_signal_ends_everything_at_once(walk: Walk):
             status, seconds, err = server.ended(signal.SIGINT)
     assert (status, seconds < SECONDS) == (130, True), (seconds, err)
     assert "once more kills it at once" in err
+
+
+RESTARTS = 4
+"""More than the attempts and the deferrals of a task."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("words", [("up", "--port", "0"), ("worker",), ("scheduler",)])
+def test_restarts_cost_a_task_no_attempt(walk: Walk, words: tuple[str, ...]):
+    beat = walk.folder.parent / "beat"
+    agent = f"echo x >> {beat}; test $(wc -l < {beat}) -gt {RESTARTS} || sleep 60; echo y > out.txt"
+    options = ("--here", "--gate", "test -s out.txt", "--max-attempts", "3", "--isolation", "none")
+    task = walk.tg("add", "--json", *options, *shell(agent)).json()["id"]
+    drain = () if words == ("scheduler",) else ("--drain-for", "0s")
+    ledger = walk.ledger()
+    for number in range(1, RESTARTS + 1):
+        with started(walk, *words, *drain) as process:
+            until(lambda n=number: beat.exists() and len(beat.read_text().split()) == n)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        run = ledger.dossier(task).runs[-1]
+        assert (run.status, run.exit_detail, run.ended_by) == (
+            "crashed",
+            "supervisor_restarted",
+            "supervisor",
+        )
+        left = ledger.task(task)
+        assert (left.status, left.attempts, left.deferrals) == (TaskStatus.QUEUED, 0, 0)
+    with started(walk, *words, *drain):
+        until(lambda: ledger.task(task).status is TaskStatus.SUCCEEDED)
+    assert len(ledger.dossier(task).runs) == RESTARTS + 1
+    assert ledger.inbox() == []
+
+
+def test_up_drains_before_it_stops_what_is_under_way(walk: Walk):
+    with started(walk, "up", "--port", "0") as process:
+        task = added(walk, "touch begun; while ! test -e go; do sleep 0.05; done; echo x > out.txt")
+        later = added(walk, "echo x > other.txt")
+        ledger = walk.ledger()
+        until((walk.folder / "begun").exists)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert process.poll() is None
+        (walk.folder / "go").touch()
+        assert process.wait(30) == 0
+    assert ledger.task(task).status is TaskStatus.SUCCEEDED
+    assert ledger.task(later).status is TaskStatus.QUEUED
+
+
+def test_a_drain_of_up_ends_after_its_time(walk: Walk):
+    with started(walk, "up", "--port", "0", "--drain-for", "1s") as process:
+        task = added(walk, "touch begun; sleep 60")
+        until((walk.folder / "begun").exists)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    assert b"waits up to 1 s for 1 under way" in err
+    left = walk.ledger().task(task)
+    assert (left.status, left.exit_detail) == (TaskStatus.QUEUED, "supervisor_restarted")
+
+
+def test_a_restart_before_the_agent_starts_leaves_the_task_as_it_was(walk: Walk):
+    acted = walk.folder.parent / "acted"
+    words = ("--here", "--gate", "sleep 3; test -s out.txt", *shell(f"touch {acted}"))
+    task = walk.tg("add", "--json", *words).json()["id"]
+    ledger = walk.ledger()
+    with started(walk, "up", "--port", "0", "--drain-for", "0s") as process:
+        until(lambda: ledger.task(task).run_status == "starting")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    left = ledger.task(task)
+    assert (left.status, left.exit_detail) == (TaskStatus.QUEUED, "supervisor_restarted")
+    assert (left.attempts, acted.exists()) == (0, False)
+
+
+@contextmanager
+def started(walk: Walk, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that looks for work."""
+    with subprocess.Popen(
+        [SCRIPT, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=walk.environ(),
+        cwd=walk.folder,
+        stdin=subprocess.DEVNULL,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -13,7 +13,7 @@ from truegreen.facts import Claim, Exit
 from truegreen.model import PARENT, ClaimKind, EndedBy, ExitDetail, ExitReason, RunStatus
 from truegreen.record.ledger.exits import check_exit
 from truegreen.work.agents import Reading
-from truegreen.work.exits import Declared, exit_of
+from truegreen.work.exits import SHUT_DOWN, Declared, exit_of
 from truegreen.work.process import Ended, Output
 
 D = ExitDetail
@@ -46,6 +46,7 @@ HOST = {
     D.SIGNALED: ended(None, signal=9, stopped="processes"),
     D.OOM: ended(None, signal=9, oom=True),
     D.SUPERVISOR_CRASHED: ended(None, signal=9, stopped="its pulse failed"),
+    D.SUPERVISOR_RESTARTED: ended(None, signal=15, stopped=SHUT_DOWN),
 }
 
 

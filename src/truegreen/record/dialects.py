@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from truegreen import model
-from truegreen.model import ENDS, PARENT, RUNS, Move, Note, TaskStatus
+from truegreen.model import (
+    ENDS,
+    PARENT,
+    RUNS,
+    ExitDetail,
+    ExitReason,
+    Move,
+    Note,
+    TaskStatus,
+)
 from truegreen.record.ids import SILENT
 from truegreen.record.lifecycle import AGENT_EDGES, EDGES, SETTLED, TARGETS
 
@@ -51,12 +60,21 @@ _EDGES = [f"{edge.move}:{source}>{edge.target}" for edge in EDGES for source in 
 _AGENT_STEPS = [f"{a}>{b}" for a, targets in AGENT_EDGES.items() for b in sorted(targets)]
 
 
+_LATER_DETAILS = (ExitDetail.SUPERVISOR_RESTARTED,)
+"""Exit details that the first migration does not know."""
+
+
+def _exit_pair(among: Among, parents: dict[ExitDetail, ExitReason]) -> str:
+    """A reason and a detail come together, and the detail belongs to the reason."""
+    known = (f"{reason}/{detail}" for detail, reason in parents.items())
+    pairs = among("exit_reason || '/' || exit_detail", known)
+    return f"(exit_reason IS NULL) = (exit_detail IS NULL) AND {pairs}"
+
+
 def _rules(among: Among) -> dict[str, object]:
     """What belongs together, and which way leads where, as SQL."""
-    pairs = among(
-        "exit_reason || '/' || exit_detail",
-        (f"{reason}/{detail}" for detail, reason in PARENT.items()),
-    )
+    # The text of an applied migration stays the same: a later one brings the new word.
+    first = {detail: reason for detail, reason in PARENT.items() if detail not in _LATER_DETAILS}
     return {
         "among": _Columns(among),
         "place": f"(silent * {SILENT} + key)",
@@ -69,7 +87,8 @@ def _rules(among: Among) -> dict[str, object]:
             "exit_reason || '/' || status",
             (f"{reason}/{status}" for reason, statuses in ENDS.items() for status in statuses),
         ),
-        "exit_pair": f"(exit_reason IS NULL) = (exit_detail IS NULL) AND {pairs}",
+        "exit_pair": _exit_pair(among, first),
+        "exit_pair_restarted": _exit_pair(among, PARENT),
         "exit_fits_status": (
             "CASE status"
             " WHEN 'succeeded' THEN exit_reason IS NOT NULL"

@@ -194,6 +194,8 @@ def after_exit(
         return Step(Move.FALL_SILENT)
     if reason is ExitReason.BLOCKED:
         return Step(Move.BLOCK)
+    if detail is ExitDetail.SUPERVISOR_RESTARTED:
+        return Step(Move.RETRY)
     if detail is ExitDetail.RATE_LIMITED or (passing and detail is ExitDetail.LAUNCH_FAILED):
         return _defer(budget)
     return after_failure(reason, detail, policy, budget)

@@ -36,10 +36,10 @@ from truegreen.supervisor.recovery import recover
 from truegreen.supervisor.roster import obstacle
 from truegreen.supervisor.takeover import Lookout
 from truegreen.supervisor.tripwire import alarms
+from truegreen.work.exits import SHUT_DOWN
 
 __all__ = ["Audience", "Carried", "Placing", "Scheduler", "Seat"]
 
-SHUT_DOWN = "the scheduler was shut down"
 _BUSY_SECONDS, _IDLE_SECONDS = 0.05, 1.0
 _JITTER = (0.8, 1.2)
 """So that a fleet does not look all at once."""

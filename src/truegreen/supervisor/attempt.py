@@ -39,8 +39,10 @@ from truegreen.work import verify
 from truegreen.work.agents import Reading
 from truegreen.work.claims.files import Rejected, read_claim_file
 from truegreen.work.exits import Declared, exit_of
+from truegreen.work.process import Ended
 from truegreen.work.settings_files import FACT as SETTINGS
 from truegreen.work.settings_files import around, changed_at, compared, signed
+from truegreen.work.watch import HOLD
 from truegreen.work.weighing import has_baseline
 from truegreen.work.workspace import Snapshot, Workspace
 
@@ -93,6 +95,8 @@ class Attempt:
     def _ran(self) -> Ran | None:
         """The run to its end in the record; nothing where others ended it first."""
         self._baseline = self._before()
+        if self._stopped_early():
+            return None
         if refusal := preflight.decide(self._prepared.contract, self._baseline):
             self._not_started(refusal)
             return None
@@ -121,6 +125,32 @@ class Attempt:
             self._tell(exit_)
             return None
         return Ran(task, exit_, claim, declared, left, last)
+
+    def _stopped_early(self) -> bool:
+        """Whether the run was stopped before its agent started; then the run ends here."""
+        word = self._pulse.word()
+        if word in (None, HOLD):
+            return False
+        prepared = self._prepared
+        exit_ = exit_of(
+            Ended(stopped=str(word), isolation=prepared.isolation),
+            Reading(reason=ExitReason.UNKNOWN, detail=ExitDetail.UNCLASSIFIED),
+            Declared(),
+            prepared.contract.caps,
+            digest=prepared.base.digest,
+            facts={NOT_STARTED: True},
+        )
+        message = f"{exit_.message} before the agent started"
+        held = self._held_for(exit_, told=0.0)
+        self._pulse.run_ends()
+        try:
+            if not self._taken_away():
+                exit_ = msgspec.structs.replace(exit_, message=message, held_for=held)
+                self._ledger.end_run(self._ticket, exit_)
+        except Refused:
+            if not self._taken_away():
+                raise
+        return True
 
     def _not_started(self, refusal: preflight.Refusal) -> None:
         """End the run before the agent starts: refused, or a person decides."""
@@ -220,6 +250,8 @@ class Attempt:
         subject = self._subject(prepared.base, _NOT_ENDED, Declared())
         with site_of(self._place, subject, self._ticket.run, self._pulse.word) as site:
             found = verify.baseline(prepared.contract, site, earlier=prepared.earlier)
+        if self._pulse.word() not in (None, HOLD):
+            return ()  # what a stopped gate answers is about the stop
         self._ledger.record(self._ticket, found)
         for finding in found:
             self._watch.found(finding)
@@ -270,15 +302,17 @@ class Attempt:
         )
         if self._reentry.capped and exit_.reason in _OPEN_ENDED:
             exit_ = _at_the_cap(exit_, self._reentry.capped)
-        return msgspec.structs.replace(exit_, held_for=self._held_for(exit_, last.reading))
+        return msgspec.structs.replace(
+            exit_, held_for=self._held_for(exit_, told=last.reading.not_before_s)
+        )
 
-    def _held_for(self, ended: Exit, reading: Reading) -> float:
+    def _held_for(self, ended: Exit, *, told: float) -> float:
         return hold_seconds(
             ended.reason,
             ended.detail,
             failures=self._prepared.failures,
             deferrals=self._prepared.deferrals,
-            told=reading.not_before_s,
+            told=told,
         )
 
     def _doubt_settings(self, same: Mapping[str, bool]) -> None:

@@ -16,6 +16,8 @@ def hold_seconds(
     """Crashes wait a little longer each time, rate limits as long as the provider says."""
     if detail is ExitDetail.RATE_LIMITED:
         return told or deferral_seconds(deferrals)
+    if detail is ExitDetail.SUPERVISOR_RESTARTED:
+        return 0.0
     if reason is ExitReason.FATAL_ERROR:
         return _spread(min(FIRST_SECONDS * 2**failures, MOST_SECONDS))
     return 0.0

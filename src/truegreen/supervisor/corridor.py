@@ -80,6 +80,9 @@ class Supervisor:
         """Whether another task worked in the folder of the last one that was carried."""
         self.gave_up_on = ""
         """The folder that it was waiting for when it was stopped."""
+        self.cut_short = False
+        """Whether it was stopped while it prepared a run."""
+        self._prepares = False
         self.resting = False
         """Whether what is under way may end, and no further attempt begins."""
 
@@ -91,6 +94,11 @@ class Supervisor:
         self.stopped, self._word = True, word
         if self._pulse:
             self._pulse.ask(at_once=at_once, word=word)
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether an attempt is under way and its agent has not started."""
+        return self._prepares and not (self._pulse and self._pulse.has_process)
 
     def carry(
         self, task_id: str, *, job: str = "", patient: bool = False, waits: bool = False
@@ -244,7 +252,15 @@ class Supervisor:
         self._watch.attempt(dossier.task, contract)
         if dossier.task.qa_of_key is not None:
             return self._review(dossier, contract)
-        terms = self._done_by(contract)
+        self._prepares = True
+        try:
+            return self._attempted(dossier, contract)
+        finally:
+            self._prepares = False
+
+    def _attempted(self, dossier: Dossier, contract: Contract) -> Task:
+        task_id, terms = dossier.task.id, self._done_by(contract)
+        self._check_stopped()
         seen = self._check_folder(task_id, terms)
         try:
             self._check_alone(dossier, terms)
@@ -255,7 +271,9 @@ class Supervisor:
         except FolderInUse:
             raise
         except TruegreenError as error:
+            self._check_stopped()
             return self._misfit(dossier, error)
+        self._check_stopped()
         touched = self._touched(dossier, prepared)
         prepared = prepared._replace(touched=touched, going=going, told=told)
         prepared = prepared._replace(publish=publisher(self._place, dossier, terms, prepared))
@@ -268,6 +286,12 @@ class Supervisor:
             return Attempt(Errand(*rooms, prepared, ticket, pulse)).carry_out()
 
         return self._held(ticket, work)
+
+    def _check_stopped(self) -> None:
+        """Start no run after a stop: the task stays queued."""
+        if self.stopped:
+            self.cut_short = True
+            raise Held("stopped before the agent started")
 
     def _check_alone(self, dossier: Dossier, contract: Contract) -> None:
         """Work of others since the last attempt could not be told from this task's own."""
@@ -307,7 +331,9 @@ class Supervisor:
             try:
                 prepared = stack.enter_context(qa.prepared_review(place, case, self._watch))
             except (TruegreenError, OSError) as error:
+                self._check_stopped()
                 return self._misfit(dossier, error)
+            self._check_stopped()
             prepared = self._afforded(dossier.task.id, prepared)
             ticket = self._reserve(dossier, who, start_of(prepared, self._place.lease))
 

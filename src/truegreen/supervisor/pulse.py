@@ -27,6 +27,8 @@ _KILL_SHARE = 1 / 6
 _OWN_SHARE = 1 / 30
 """By so much earlier the supervisor gives up by itself, and can still say why."""
 FENCED = "!fenced off"
+HERE = "here"
+"""Who asked for a stop that came through this process, such as a signal."""
 LOST = "!the store could not be reached in time to renew the lease"
 
 
@@ -56,6 +58,8 @@ class Pulse:
         self._over = threading.Event()
         self._ended = False
         self._active: float | None = None
+        self.has_process = False
+        """Whether a process of the agent was started."""
         self._word: str | None = None
         self.stop_asked = ""
         self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
@@ -74,7 +78,7 @@ class Pulse:
 
     def ask(self, *, at_once: bool = False, word: str = STOP) -> None:
         """End the run from here: gracefully, or at once; the word says what for."""
-        self.stop_asked = self.stop_asked or "here"
+        self.stop_asked = self.stop_asked or HERE
         if at_once:
             self._word = f"!{word}"
         elif self._word in (None, HOLD):
@@ -86,6 +90,7 @@ class Pulse:
 
     def keep(self, process: dict[str, Any]) -> None:
         """Write down which process it is, with the next renewal, which is now: its first sign."""
+        self.has_process = True
         self.idles(0.0)
         self.renew(process)
 
@@ -106,7 +111,7 @@ class Pulse:
         Said before: an end that is found in the record is somebody else's.
         """
         self._ended = True
-        if self._word in (STOP, HOLD):
+        if self._word == HOLD or (self._word == STOP and self.stop_asked != HERE):
             self._word = None
 
     def close(self) -> None:

@@ -169,8 +169,10 @@ class Worker:
         barred = self._roll.close(reader.live)
         if ended.stopped or ended.launch_error:
             return ended
-        # Who is refused at a cap may leave before anybody ends it.
-        return msgspec.structs.replace(ended, stopped=barred or self._capped())
+        # The agent may end between two ticks: after a refusal of the gateway, or with a last event
+        # that brings its turns, tokens and cost.
+        over = self._capped() or over_cap(self._counted(reader.live, before), caps) or ""
+        return msgspec.structs.replace(ended, stopped=barred or over)
 
     def _counted(self, live: Live, before: Usage) -> Live:
         """How far a stint is, with what a door counts instead of what the client tells."""

@@ -26,6 +26,8 @@ from truegreen.work.process import Ended
 D = ExitDetail
 STOP = "stop"
 """The word for «somebody asked»; the other words are caps."""
+SHUT_DOWN = "the supervisor was shut down"
+"""The word for an orderly end of the supervisor: another attempt follows, and costs nothing."""
 BARRED = "barred: "
 """Begins the word for «whoever this is, must not act»; why comes after it."""
 CAPS = {
@@ -123,6 +125,7 @@ def _by_the_host(ended: Ended, caps: Caps, *, speaks: bool) -> Cause | None:
             word.startswith(BARRED),
             Cause(D.CONFIG_INVALID, EndedBy.SUPERVISOR, word.removeprefix(BARRED)),
         ),
+        (word == SHUT_DOWN, Cause(D.SUPERVISOR_RESTARTED, EndedBy.SUPERVISOR, word)),
         (word, Cause(D.SUPERVISOR_CRASHED, EndedBy.SUPERVISOR, word)),
         (ended.oom, Cause(D.OOM, EndedBy.MACHINE, "killed: out of memory")),
     )

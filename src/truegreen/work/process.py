@@ -29,7 +29,7 @@ from truegreen.work.machine import machine_memory
 from truegreen.work.pump import Output, Pump
 from truegreen.work.redact import Redactor
 from truegreen.work.tree import VARIABLE, Identity, Sweep, Swept, me, sweep
-from truegreen.work.watch import Watch
+from truegreen.work.watch import HOLD, Watch
 
 __all__ = [
     "LINE_BYTES",
@@ -71,10 +71,11 @@ def run(
     """Start a command, watch it, end all of it, and say how it went.
 
     `line` gets every line of the output, redacted and without its end; `block` many at once, with
-    the ends between them. `tick` is called about every `tick_s`; a word that it returns stops the
-    tree: TERM, grace, KILL, and at once if it begins with «!». `started` gets the outermost process
-    once the command runs, `idle`, before each tick, for how long the tree neither wrote nor
-    computed. An exception from any of them kills the tree and goes on.
+    the ends between them. `tick` is called before the start and then about every `tick_s`; a word
+    that it returns stops the tree: TERM, grace, KILL, and at once if it begins with «!»; before the
+    start it keeps the command from being started. `started` gets the outermost process once the
+    command runs, `idle`, before each tick, for how long the tree neither wrote nor computed. An
+    exception from any of them kills the tree and goes on.
     """
     isolation, begun = jail.choose(launch.isolation), time.monotonic()
     problem = _problem(launch) or _unplaceable(launch, isolation)
@@ -82,6 +83,9 @@ def run(
         return Ended(launch_error=problem, launch_errno="EINVAL", isolation=isolation)
     if is_late(launch.tag):
         return Ended(signal=_SIGKILL, stopped=LAPSED, isolation=isolation)
+    word = tick() if tick else None
+    if word and word != HOLD:
+        return Ended(signal=_SIGKILL, stopped=word.removeprefix("!"), isolation=isolation)
     if not launch.tag:
         launch = structs.replace(launch, tag=os.urandom(8).hex())
     with contextlib.ExitStack() as closing:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,12 +34,14 @@ from truegreen.supervisor.holder import holder_name, node
 from truegreen.supervisor.outpost import is_apart, source_of
 from truegreen.supervisor.preflight import check_gate_files, check_programs, check_variables
 from truegreen.work.agents import adapter_of
+from truegreen.work.exits import STOP
 from truegreen.work.jail import choose
 from truegreen.work.process import spawn_detached
 from truegreen.work.workspace import top_of
 from truegreen.work.workspace.dotgit import remotes_of, repository_of
 
 ENGINE_ENDED = "the engine ended the job"
+_BEFORE_AGENT = "interrupted before the agent started"
 
 
 def run(
@@ -72,6 +73,9 @@ def run(
         except FolderInUse as busy:  # taken since it was looked at
             ledger.cancel(task.id, actor=operator(), reason=busy.message)
             raise refused(busy) from None
+        except KeyboardInterrupt:  # before the first phase, or while the outcome is printed
+            cancel_unstarted(ledger, task.id, _BEFORE_AGENT)
+            raise
 
 
 def agrees_to_wait(
@@ -191,17 +195,35 @@ def carry_out(
 ) -> int:
     """Supervise a task to its end and say both axes.
 
-    `waits` for a folder in use; who interrupts that `cancels` the task.
+    `waits` for a folder in use. An interrupt before the agent starts cancels the task; while it
+    waits for its turn only if this process ordered the task (`cancels`).
     """
     with shown(frame) as watch:
         supervisor = Supervisor(ledger, workplace_of(config), watch)
-        # An engine that ends a job calls nothing off: the task goes back into the queue.
-        with interruptible(partial(supervisor.stop, word=ENGINE_ENDED) if job else supervisor.stop):
-            supervisor.carry(task_id, job=job, patient=not job, waits=waits)
-    if cancels and supervisor.gave_up_on:
-        reason = f"interrupted while it waited for {supervisor.gave_up_on}"
-        ledger.cancel(task_id, actor=operator(), reason=reason)
+
+        def stop(*, at_once: bool = False) -> None:
+            # An engine that ends a job calls nothing off: the task goes back into the queue.
+            supervisor.stop(at_once=at_once, word=ENGINE_ENDED if job else STOP)
+            # No process of the agent is left behind, and a snapshot of a large tree takes long.
+            if at_once and not job and supervisor.is_preparing:
+                raise KeyboardInterrupt
+
+        with interruptible(stop):
+            try:
+                supervisor.carry(task_id, job=job, patient=not job, waits=waits)
+            except KeyboardInterrupt:
+                supervisor.cut_short = True
+            if not job and supervisor.stopped and (cancels or supervisor.cut_short):
+                folder = supervisor.gave_up_on
+                waited = f"interrupted while it waited for {folder}" if folder else ""
+                cancel_unstarted(ledger, task_id, waited or _BEFORE_AGENT)
     return tell(frame, ledger, task_id, interrupted=supervisor.stopped)
+
+
+def cancel_unstarted(ledger: Ledger, task_id: str, reason: str) -> None:
+    """Cancel a task that was interrupted before its agent started."""
+    if ledger.task(task_id).status in (TaskStatus.QUEUED, TaskStatus.RUNNING):
+        ledger.cancel(task_id, actor=operator(), reason=reason)
 
 
 def in_background(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from truegreen.app import place_of, store_file, workplace_of
 from truegreen.config import Config
-from truegreen.contract import Contract
+from truegreen.contract import Contract, parse_duration
 from truegreen.contract.engines import EngineKind
 from truegreen.contract.reading import checked_names
 from truegreen.engines import engine_of
@@ -74,6 +74,13 @@ offering = click.option(
 )
 
 
+def duration(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """The value of an option such as `30s`, in seconds."""
+    if value is None or value in ("0", "0s"):
+        return None if value is None else 0.0
+    return parse_duration(value, param.opts[0]) / 1e6
+
+
 @command(
     "scheduler",
     "truegreen scheduler                     two at a time, until Ctrl-C",
@@ -98,7 +105,8 @@ def scheduler(
     """Carry out queued tasks and routines, wake agents whose time has come, and send news.
 
     Several may work on one store: each task is started once. The first signal ends runs gracefully
-    and puts their tasks back into the queue, the second ends them at once.
+    and puts their tasks back into the queue, which costs them no attempt; the second ends them at
+    once.
     """
     config = frame.load()
     with frame.acting(makes=True) as (ledger, _me):

@@ -5,6 +5,7 @@ One process, one ledger. It says where it listens, how to log in, and what start
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -23,6 +24,7 @@ from truegreen.faces.cli.scheduling import (
     at_a_time,
     at_most,
     carried_out,
+    duration,
     executor,
     listed,
     offering,
@@ -70,6 +72,7 @@ def placed(function: F) -> F:
     "up",
     "truegreen up                        dashboard, scheduler and two seats, until Ctrl-C",
     "truegreen up --seats 8 --port 0 --json",
+    "truegreen up --drain-for 5m         SIGTERM waits longer for running tasks",
     "truegreen up --host 0.0.0.0         behind a proxy with TLS that [web] hosts names",
 )
 @placed
@@ -77,6 +80,14 @@ def placed(function: F) -> F:
 @at_most
 @executor
 @offering
+@click.option(
+    "--drain-for",
+    callback=duration,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="After the first signal, wait at most this long for running tasks; 0s: not at all.",
+)
 def up(
     frame: Frame,
     host: str,
@@ -85,14 +96,16 @@ def up(
     labels: str,
     most_here: int | None,
     kind: EngineKind | None,
+    drain_for: float,
     *,
     opens: bool,
 ) -> int:
     """Serve dashboard and HTTP API, carry out queued tasks and routines, wake agents, send news.
 
     Several may work on one store: each task is started once. The first signal closes the web face
-    within two seconds, ends runs gracefully and puts their tasks back into the queue; the second
-    ends everything at once. Exit status: 130 after Ctrl-C, else 0.
+    within two seconds, starts nothing more and waits for running tasks (--drain-for). Then it stops
+    them and puts them back into the queue, which costs them no attempt. The second signal does that
+    at once. Exit status: 130 after Ctrl-C, else 0.
     """
     config, ending = frame.load(), Ending()
     with frame.acting(makes=True) as (ledger, me), interruptible(ending.stop) as heard:
@@ -101,7 +114,16 @@ def up(
         follow = Followed(ledger, config, frame.load, told.said)
         offer = Offer(seats, listed(labels), most_here)
         made = scheduler_of(ledger, config, told, offer, kind=kind, follow=follow)
-        ending.add(made.stop)
+
+        def drain(*, at_once: bool = False) -> None:
+            if at_once:
+                made.stop(at_once=True)
+                return
+            if made.busy:
+                sys.stderr.write(f"waits up to {drain_for:g} s for {made.busy} under way\n")
+            made.rest(drain_for)
+
+        ending.add(drain)
         hall = Host(config, ledger, me, told.said)
         with (
             hall.hosted(Where(host, port, opens), schedules=True) as hosted,

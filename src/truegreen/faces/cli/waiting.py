@@ -155,9 +155,9 @@ class _Seen(NamedTuple):
 
 
 def _is_orphan(task: Task) -> bool:
-    """Queued again because its supervisor was killed; where none is left, nobody carries it out."""
-    killed = task.exit_detail is ExitDetail.SUPERVISOR_CRASHED and task.cell is Cell.OUTAGE
-    return killed and task.status is TaskStatus.QUEUED
+    """Queued again because its supervisor ended; where none is left, no process carries it out."""
+    ended = task.exit_detail in (ExitDetail.SUPERVISOR_CRASHED, ExitDetail.SUPERVISOR_RESTARTED)
+    return ended and task.cell is Cell.OUTAGE and task.status is TaskStatus.QUEUED
 
 
 def _draw(paper: Paper, dossiers: list[Dossier]) -> None:

@@ -11,7 +11,6 @@ from types import FrameType
 import click
 
 from truegreen.app import workplace_of
-from truegreen.contract import parse_duration
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import OK
 from truegreen.faces.cli.paper import Column, Ink, Paper, Row
@@ -20,6 +19,7 @@ from truegreen.faces.cli.scheduling import (
     at_a_time,
     at_most,
     carried_out,
+    duration,
     listed,
     offering,
     settled,
@@ -29,10 +29,6 @@ from truegreen.faces.fleet import fleet_document
 from truegreen.faces.times import local_minute
 from truegreen.outlets.vigil import Watchman, kept_watch
 from truegreen.scheduler import Scheduler
-
-
-def _seconds(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    return parse_duration(value, "--drain-for") / 1e6 if value else None
 
 
 @command(
@@ -46,7 +42,7 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
 @at_most
 @click.option(
     "--drain-for",
-    callback=_seconds,
+    callback=duration,
     metavar="TIME",
     help="After the first signal, wait at most so long for what is under way.",
 )

@@ -15,7 +15,7 @@ from truegreen.record.lifecycle import Policy, Step
 from truegreen.tuples import NamedTuple
 
 D = ExitDetail
-_NOBODYS = frozenset({*ASKED, D.SUPERVISOR_CRASHED, D.PROCESS_LOST})
+_NOBODYS = frozenset({*ASKED, D.SUPERVISOR_CRASHED, D.SUPERVISOR_RESTARTED, D.PROCESS_LOST})
 """Somebody was asked, or truegreen or its machine went away: no fault of the definition."""
 SHARE = 0.8
 """Of what ended lately, so much must have been an outage before everybody waits."""

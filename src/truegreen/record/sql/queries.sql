@@ -2071,7 +2071,8 @@ SELECT COUNT(*), COALESCE(SUM(CASE WHEN hit THEN 1 ELSE 0 END), 0), COUNT(DISTIN
     JOIN demands ON demands.task_key = latest.task_key
     WHERE (latest.key = :run OR (latest.ended_at > :since
       AND latest.exit_reason <> 'user_cancelled'
-      AND latest.exit_detail NOT IN ('process_lost', 'supervisor_crashed')))
+      AND latest.exit_detail NOT IN
+        ('process_lost', 'supervisor_crashed', 'supervisor_restarted')))
     AND NOT EXISTS (SELECT 1 FROM breakers WHERE breakers.closed_at IS NULL
       AND ((breakers.kind = 'agent' AND breakers.subject = demands.definition)
         OR (breakers.kind = 'provider' AND breakers.subject = demands.client)))) lately;

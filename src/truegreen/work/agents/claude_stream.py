@@ -239,6 +239,8 @@ class Stream(Conversation):
         self.last = event
         self.results += 1
         self.live.session = event.session_id or self.live.session
+        if not self.started:  # --output-format json: there are no messages to count
+            self.live.turns += event.num_turns or 0
         for denial in event.permission_denials or ():
             self.hindered.deny(denial.tool_use_id or "", f"{denial.tool_name} was denied")
         self._count(event)

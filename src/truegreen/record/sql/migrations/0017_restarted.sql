@@ -1,0 +1,1 @@
+-- A run that an orderly restart of its supervisor ended says so: supervisor_restarted.
