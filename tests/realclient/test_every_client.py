@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.realclient
 
-WORDS = {401: "authentication_error", 429: "rate_limit_error", 500: "api_error", 503: "overloaded_error"}
+WORDS = {
+    401: "authentication_error",
+    429: "rate_limit_error",
+    500: "api_error",
+    503: "overloaded_error",
+}
 
 
 def shown(value: object) -> str | None:

@@ -134,7 +134,7 @@ class Placing:
         judges = (
             name for judge in contract.evaluators for name in (*judge.pass_env, judge.key_env)
         )
-        adapter = adapter_of(contract.adapter, contract.command)
+        adapter = adapter_of(contract.adapter, contract.command, contract.cwd)
         passes = (*adapter.passes, *contract.pass_env, *filter(None, judges), *self._settings.env)
         own = {"TRUEGREEN_STORE": self._store}
         return agent_environment(self._place.environ, passes, own)[0]
