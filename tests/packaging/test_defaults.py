@@ -73,10 +73,10 @@ def plain(built: Built, tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(120)
 def test_without_extras_there_are_the_tools_of_mcp_and_postgres_is_named(plain: Path):
-    python = [plain / "python", "-c", "import psycopg"]
+    python = [str(plain / "python"), "-c", "import psycopg"]
     assert subprocess.run(python, check=False, capture_output=True, timeout=60).returncode == 1
     assert {"task_create", "task_run", "task_terminate"} <= handshake(plain / "truegreen")
-    words = [plain / "truegreen", "list", "--store", POSTGRES]
+    words = [str(plain / "truegreen"), "list", "--store", POSTGRES]
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 5, done
     assert "PostgreSQL needs the extra postgres: pip install 'truegreen[postgres]'" in done.stderr

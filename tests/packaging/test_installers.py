@@ -137,7 +137,7 @@ def test_what_was_installed_takes_a_command_to_a_verdict(
 def test_pipx_is_told_how_postgres_is_added_and_that_adds_it(tmp_path: Path, built: Built) -> None:
     room = Room(tmp_path, built)
     program = by_pipx(room)
-    words = [program, "list", "--store", "postgresql://nobody@127.0.0.1:1/none"]
+    words = [str(program), "list", "--store", "postgresql://nobody@127.0.0.1:1/none"]
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     (way,) = re.findall(r"pipx inject truegreen '[^']+'", done.stderr.splitlines()[0])
     assert done.returncode == 5, done

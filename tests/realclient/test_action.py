@@ -52,6 +52,7 @@ class Job(NamedTuple):
             name for name, each in known.items() if each.get("required") and name not in given
         ]
         assert missing == []
+        done = subprocess.CompletedProcess[str]([], 1)
         for step in action["runs"]["steps"]:
             assert step["shell"] == "bash"
             own = {name: filled(text, inputs=inputs) for name, text in step["env"].items()}

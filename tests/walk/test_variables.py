@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,12 @@ from tests.walk.conftest import Walk, init, result
 
 GATE = ("--gate", "grep -q fix goal.txt")
 SEEN = "import os\nopen('goal.txt', 'w').write(' '.join([*sys.argv, *os.environ]))"
-KEYS = {"ANTHROPIC_API_KEY": "sk-no-worth", "GOAL": "fix it", "CI_SECRET": "x", "OTHER": "y"}
+KEYS: dict[str, Any] = {
+    "ANTHROPIC_API_KEY": "sk-no-worth",
+    "GOAL": "fix it",
+    "CI_SECRET": "x",
+    "OTHER": "y",
+}
 
 
 def line(walk: Walk, *options: str) -> list[str]:
