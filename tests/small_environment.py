@@ -20,26 +20,26 @@ from packaging.requirements import Requirement
 
 import truegreen
 
-WANTED = ("truegreen[mcp,postgres,tui]", "pytest")
+WANTED = ("truegreen[postgres,tui]", "pytest")
 SCRIPTS = ("truegreen", "tg", "pytest")
 
 
-def python_of(folder: Path) -> Path:
+def python_of(folder: Path, wanted: tuple[str, ...] = WANTED) -> Path:
     """The interpreter of an environment that whoever comes first makes in this folder."""
     made = folder.with_suffix(".made")
     with folder.with_suffix(".lock").open("ab") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not made.exists():
-            _make(folder)
+            _make(folder, wanted)
             made.touch()
     return folder / "bin" / "python"
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, wanted: tuple[str, ...]) -> None:
     words = ["-m", "venv", "--without-pip", "--clear", str(folder)]
     subprocess.run([sys.executable, *words], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for found in _needed(WANTED):
+    for found in _needed(wanted):
         for file in found.files or ():
             if ".." not in file.parts and file.suffix != ".pth":
                 _copy(Path(str(found.locate_file(file))), site / file)

@@ -39,6 +39,8 @@ A failed gate, an inconclusive judge and a lost race are values, not errors.
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from typing import ClassVar
 
 
@@ -298,3 +300,17 @@ def _by_code(family: type[TruegreenError]) -> dict[str, type[TruegreenError]]:
     for kind in family.__subclasses__():
         found |= _by_code(kind)
     return found
+
+
+def install_command(extra: str) -> str:
+    """The command that adds the libraries of an extra to this installation.
+
+    pip puts nothing into an environment of pipx, which takes packages and no extras.
+    """
+    if not os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
+        return f"pip install 'truegreen[{extra}]'"
+    from importlib.metadata import requires  # noqa: PLC0415 - slow to load, and hardly ever needed
+
+    marked = (line.partition(";") for line in requires("truegreen") or ())
+    wanted = [f"'{name.strip()}'" for name, _, marker in marked if extra in marker]
+    return f"pipx inject truegreen {' '.join(wanted)}"

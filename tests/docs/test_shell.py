@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import stat
 from pathlib import Path
 
 import pytest
 
 from tests.docs.markdown import DOCS, ROOT, blocks
 from tests.docs.shell import is_shell, left_out, play, script, surroundings
+from tests.work.running import need_jail
 from truegreen.contract import read_toml
 
 FOLDERS = ("how-to", "manual", "concepts")
@@ -18,6 +21,7 @@ PAGES = [
 NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 TYPED = [path for path in PAGES if script(path.read_text())[0]]
 SECONDS = 300
+TOKEN = re.compile(rb"tg_(?:lead|operator|viewer)_[\w-]{20,}")
 
 every_page = pytest.mark.parametrize("path", PAGES, ids=NAMES)
 
@@ -34,6 +38,38 @@ def test_what_the_page_says_works_when_it_is_typed(
         where = f"{path.name}:{played.step.block.line}\n{played.output}"
         assert played.failures == played.step.failures, where
         assert played.missing == [], where
+    assert tokens_in(home / "here") == [], "agents work there"
+
+
+def tokens_in(folder: Path) -> list[str]:
+    """The files below a folder that hold a token of a person or a lead."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path.relative_to(folder)) for path in files if TOKEN.search(path.read_bytes())]
+
+
+READS = """
+```sh
+truegreen run --isolation jail --gate "test -s copy" -- sh -c "cp $TOKEN copy"
+```
+"""
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.usefixtures("own_tools")
+def test_the_token_of_the_lead_page_is_out_of_reach_of_its_workers(
+    tmp_path: Path, small_python: Path
+):
+    need_jail()
+    home = tmp_path / "home"
+    environ = surroundings(home, small_python)
+    text = (DOCS / "how-to" / "lead-and-workers.md").read_text() + READS
+    *_, reading = play(text, home, environ, SECONDS - 10)
+    kept = Path(environ["XDG_STATE_HOME"], "truegreen", "planner.token")
+    assert TOKEN.search(kept.read_bytes())
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert reading.failures == "1", reading.output
+    assert "agent_error · exit 1" in reading.output, "its copy of the token failed"
+    assert tokens_in(home / "here") == []
 
 
 LEFT_OUT = {

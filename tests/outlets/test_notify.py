@@ -218,6 +218,17 @@ def test_mails_of_one_topic_are_shown_together():
     assert letter(terms(25), "pst_1", EVENT)["References"] is None
 
 
+def test_a_mail_has_the_date_of_its_event():
+    at = 1_700_000_000_000_000
+    event = sample("", at)
+    with MailServer() as server:
+        for _ in range(2):
+            assert delivered(Mailbox(terms(server.port), {}), event) == ARRIVED
+    first, again = server.letters
+    assert first.get_all("Date") == ["Tue, 14 Nov 2023 22:13:20 +0000"]
+    assert again["Date"] == first["Date"], "the second try is the same message"
+
+
 def test_a_server_that_is_not_there_is_trouble():
     with MailServer() as server:
         port = server.port

@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.packaging.conftest import NOT_SOURCE, ROOT, Built
+from tests.packaging.test_defaults import handshake
 from tests.packaging.test_papers import steps
 from tests.rotation import rounds
 from truegreen import __version__
@@ -127,3 +128,23 @@ def test_what_was_installed_takes_a_command_to_a_verdict(
     assert "● succeeded" in room.does(
         program, "run", "--gate", "test -f made", "--", "touch", "made"
     )
+    assert "task_create" in handshake(program), "the lead's tools need no extra"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.rotates(1)
+def test_pipx_is_told_how_postgres_is_added_and_that_adds_it(tmp_path: Path, built: Built) -> None:
+    room = Room(tmp_path, built)
+    program = by_pipx(room)
+    words = [str(program), "list", "--store", "postgresql://nobody@127.0.0.1:1/none"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    (way,) = re.findall(r"pipx inject truegreen '[^']+'", done.stderr.splitlines()[0])
+    assert done.returncode == 5, done
+    tools = tmp_path / "tools" / "bin"
+    room.does(
+        "sh", "-c", way, PATH=f"{tools}:{os.environ['PATH']}", PIPX_HOME=str(tmp_path / "pipx")
+    )
+    again = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert again.returncode == 5, again
+    assert "extra" not in again.stderr, "now it is the server that is not there"

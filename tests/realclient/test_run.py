@@ -74,6 +74,18 @@ def test_proven_work_exits_0_and_says_so_on_two_lines(client: Client, walk: Walk
     assert len(endpoint.turns) == 2
 
 
+@pytest.mark.parametrize("front", [("env", "A=1"), ("timeout", "-k", "5", "60", "nice")])
+def test_a_client_behind_a_wrapper_is_called_and_hooked_as_by_itself(
+    claude_code: Client, walk: Walk, front: tuple[str, ...]
+):
+    with Endpoint([writing(claude_code), Step("I am done.")]) as endpoint:
+        environ = surroundings(claude_code, walk, endpoint)
+        _, *words = typed(claude_code, *claude_code.free)
+        got = walk.run(*GATE, "--", *front, *words, **environ)
+    assert (got.status, got.latest["usage"]["turns"]) == (0, 2)
+    assert got.latest["facts"]["hooks"] == "fired"
+
+
 @pytest.mark.criterion("A15")
 def test_done_with_a_red_gate_is_a_silent_failure(claude_code: Client, walk: Walk):
     outcome, endpoint = run(claude_code, walk, [Step("I am done.")], *GATE, "--max-attempts", "2")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from truegreen.contract.engines import Engine
 from truegreen.engines.seam import Order, Seen
-from truegreen.errors import Refused, TruegreenError, Unavailable
+from truegreen.errors import Refused, TruegreenError, Unavailable, install_command
 from truegreen.facts import JobWord
 from truegreen.tuples import NamedTuple
 from truegreen.work.process import spawn_detached
@@ -84,7 +84,7 @@ class Ray:
     def check(self) -> None:
         """The package has to be here, and a Ray to be reached."""
         if find_spec("ray") is None:
-            raise Refused("ray: the package is not installed: pip install 'truegreen[ray]'")
+            raise Refused(f"ray: the package is not installed: {install_command('ray')}")
         self._ray()
 
     def submit(self, order: Order) -> str:

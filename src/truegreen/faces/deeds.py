@@ -88,7 +88,9 @@ class Deeds:
         if actor.role is Role.LEAD and order.get("cwd"):
             check_ground(self._config, contract.cwd)
         choose(contract.isolation)
-        check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
+        check_gateway(
+            contract, adapter_of(contract.adapter, contract.command, contract.cwd), os.environ
+        )
         return self.shown(ordered(self._ledger, self._config, contract, actor=actor, key=key).id)
 
     def shown(self, task: str) -> Document:

@@ -113,7 +113,7 @@ def contract_of(
     if not contract.command:
         raise InvalidInput(said_as.nothing, allowed=said_as.help)
     _check_program(contract.command, config, said_as)
-    adapter_of(contract.adapter, contract.command)
+    adapter_of(contract.adapter, contract.command, contract.cwd)
     _check_gates(contract, config)
     contract = _settled(contract, settings_folder(config))
     gates = tuple(keep_cases(gate, contract.cwd, config) for gate in contract.gates)

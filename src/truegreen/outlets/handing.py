@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from truegreen.errors import install_command
 from truegreen.outlets.reaching import is_private
 
-NOT_THERE = "apprise is not there: pip install 'truegreen[notify]'"
 _REACHES = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _STARTS = frozenset(
     {
@@ -52,7 +52,7 @@ def handed(order: dict[str, Any], watch: Callable[[Doorkeeper], None]) -> str:
     try:
         import apprise  # noqa: PLC0415 - an extra, and slow to load
     except ImportError:
-        return NOT_THERE
+        return f"apprise is not there: {install_command('notify')}"
     keeper = Doorkeeper(allow_private=order["allow_private"])
     watch(keeper)
     service = apprise.Apprise()

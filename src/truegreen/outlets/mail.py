@@ -12,6 +12,7 @@ import re
 import smtplib
 import ssl
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 
@@ -71,12 +72,19 @@ def letter(terms: Terms, post_id: str, event: dict[str, Any]) -> EmailMessage:
     message = EmailMessage()
     message["Subject"] = f"[truegreen] {_line(headline(event))}"[:_LONGEST_SUBJECT]
     message["From"], message["To"] = terms.sender, ", ".join(terms.to)
+    message["Date"] = _date(event)
     message["Message-ID"] = f"<{post_id}@truegreen>"
     if thread := _thread(event):
         message["In-Reply-To"] = message["References"] = thread
     message["Auto-Submitted"] = "auto-generated"
     message.set_content("\n".join(map(_line, body_lines(event))) + "\n")
     return message
+
+
+def _date(event: dict[str, Any]) -> datetime:
+    """When the event happened: every try of a post has the same date."""
+    at = event.get("time")
+    return datetime.fromisoformat(at) if at else datetime.now(UTC)
 
 
 def _thread(event: dict[str, Any]) -> str:

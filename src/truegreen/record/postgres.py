@@ -20,8 +20,10 @@ try:
     from psycopg.pq import TransactionStatus
 except ImportError as error:  # pragma: no cover - exercised by an installation without the extra
     from truegreen.errors import StoreUnreachable as Missing
+    from truegreen.errors import install_command
 
-    raise Missing("PostgreSQL needs its driver: pip install 'truegreen[postgres]'") from error
+    way = install_command("postgres")
+    raise Missing(f"PostgreSQL needs the extra postgres: {way}", allowed=(way,)) from error
 
 from truegreen import errors
 from truegreen.errors import (

@@ -134,7 +134,7 @@ class Placing:
         judges = (
             name for judge in contract.evaluators for name in (*judge.pass_env, judge.key_env)
         )
-        adapter = adapter_of(contract.adapter, contract.command)
+        adapter = adapter_of(contract.adapter, contract.command, contract.cwd)
         gates = (name for gate in contract.gates for name in gate.pass_env)
         checks = (*filter(None, judges), *gates)
         passes = (*adapter.passes, *contract.pass_env, *checks, *self._settings.env)

@@ -27,7 +27,7 @@ def check_gateway(contract: Contract, adapter: Adapter, environ: Mapping[str, st
             "an agent without a network can't reach the gateway: network = true, or no gateway"
         )
         raise InvalidInput(message, path="network")
-    only = adapter.apis if adapter.has_claims else ()
+    only = adapter.apis if adapter.program else ()
     switch = next((name for api in only if (name := detour(api, environ))), "")
     if switch:
         message = f"{switch} leads past the gateway: unset it, or run without the gateway"

@@ -20,7 +20,6 @@ from truegreen.supervisor.errand import Errand
 from truegreen.supervisor.lent import Lent
 from truegreen.supervisor.place import RunPlace
 from truegreen.supervisor.roster import letters
-from truegreen.work.agents.calling import Client
 from truegreen.work.agents.hooks import CLAUDE_CODE, EVENTS, Post, dressed, hook_command
 from truegreen.work.documents import inside
 from truegreen.work.environment import secret_values
@@ -124,9 +123,7 @@ class Hooked:
 
     def _start(self, argv: tuple[str, ...]) -> int | None:
         """Where the client's own flags begin; None for a client without hooks, or another way."""
-        if self._adapter.name not in EVENTS or not isinstance(self._adapter, Client):
-            return None
-        return self._adapter.calling.start(list(argv))
+        return self._adapter.start(list(argv)) if self._adapter.name in EVENTS else None
 
     def _call(self, event: str) -> list[str] | Post:
         if self._post:

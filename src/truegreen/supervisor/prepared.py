@@ -94,7 +94,7 @@ class Prepared(NamedTuple):
 def prepare(place: Place, dossier: Dossier, contract: Contract, watch: Watch) -> Prepared:
     """Choose the adapter and the isolation, and keep the workspace as the agent will find it."""
     isolation = choose(contract.isolation)
-    adapter = adapter_of(contract.adapter, contract.command)
+    adapter = adapter_of(contract.adapter, contract.command, contract.cwd)
     check_gateway(contract, adapter, place.environ)
     check_variables(contract, place.environ)
     watch.phase("snapshot", contract.cwd)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Contract, Evaluator
 from truegreen.errors import Forbidden, NotRunning, Unavailable
-from truegreen.facts import Exit, Finding, Ticket, Usage
+from truegreen.facts import EXIT, OUTPUT, Exit, Finding, Ticket, Usage
 from truegreen.model import (
     EndedBy,
     ExitDetail,
@@ -233,9 +233,12 @@ class Review(Attempt):
         return given or [no_answer(nothing)]
 
     def _spoken(self, ran: Ran) -> Opinion:
-        if self._prepared.adapter.name == "command":
-            return read_verdict(ran.last.ended.stdout.tail)
         said = ran.last.reading.claim
+        is_text = (
+            said.source in (EXIT, OUTPUT) if said else self._prepared.adapter.name == "command"
+        )
+        if is_text:
+            return read_verdict(ran.last.ended.stdout.tail)
         return read_verdict(said.reason if said else "")
 
 

@@ -131,7 +131,7 @@ def obstacle(ledger: Ledger, agent_id: str) -> str:
 
 
 def _unheard(agent: Agent, contract: Contract) -> str:
-    adapter = adapter_of(contract.adapter, contract.command)
+    adapter = adapter_of(contract.adapter, contract.command, contract.cwd)
     by_name = any(_SESSION in word for word in contract.resume)
     needed = by_name or (adapter.has_claims and not contract.resume)
     if needed and not agent.session:

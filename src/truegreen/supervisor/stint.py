@@ -7,24 +7,27 @@ the same caps, and all of it goes into one log.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from truegreen.contract import Caps, Home
+from truegreen.contract import Caps, Contract, Home
 from truegreen.doors import marks
 from truegreen.facts import SYSTEM, Child, Processes, Usage
 from truegreen.model import Role
 from truegreen.supervisor.doorway import Doorway
 from truegreen.supervisor.errand import Errand
-from truegreen.supervisor.place import environment, own_variables
+from truegreen.supervisor.place import Place, environment, own_variables
 from truegreen.supervisor.prepared import caps_left
 from truegreen.supervisor.roster import Roll
 from truegreen.tuples import NamedTuple
-from truegreen.work.agents import Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents import Adapter, Ending, Expectation, Live, Reader, Reading
+from truegreen.work.agents.pointing import provider_keys
 from truegreen.work.agents.reading import census
+from truegreen.work.agents.wrappers import shell_text, variables_in
 from truegreen.work.exits import BARRED
 from truegreen.work.gates.held_cases import data_paths
 from truegreen.work.jail import Placed, Profile, shielded
@@ -84,6 +87,8 @@ class Worker:
         self._roll = Roll(self._ledger, ticket, self._watch)
         self._waiting = False
         self._warned = False
+        self.withheld: list[str] = []
+        """Variables that the agent may need and does not get."""
         self.stints: list[Stint] = []
 
     @property
@@ -219,6 +224,8 @@ class Worker:
             prepared.adapter.passes,
             {**prepared.adapter.env(), **own, **self._more},
         )
+        if not self.stints:
+            self._note_withheld(env)
         hidden: tuple[bytes, ...] = ()
         if self.doorway:
             argv, env = self.doorway.dressed(argv, env)
@@ -238,6 +245,15 @@ class Worker:
             idle_s=caps.idle / 1e6,
             limits=Limits(processes=_MOST_PROCESSES),
         )
+
+    def _note_withheld(self, env: dict[str, str]) -> None:
+        """Say in the first attempt which variables the agent does not get."""
+        prepared = self._prepared
+        self.withheld = withheld_from(self._place, prepared.contract, prepared.adapter, env)
+        if self.withheld and not (prepared.failures or prepared.deferrals):
+            ways = " ".join(f"--env {name}" for name in self.withheld)
+            names = ", ".join(self.withheld)
+            self._watch.warn(f"not passed to the agent: {names}. To pass: {ways}")
 
     def _profile(self) -> Profile:
         contract = self._prepared.contract
@@ -259,6 +275,24 @@ class Worker:
                 *still(settings, root, covered),
             ),
         )
+
+
+def withheld_from(
+    place: Place, contract: Contract, adapter: Adapter, env: Mapping[str, str]
+) -> list[str]:
+    """Variables that an agent may need and does not get.
+
+    Those that its line of shell reads, and keys of model providers if its client is not known.
+    """
+    shell = shell_text(contract.command, contract.cwd, place.environ.get("PATH", os.defpath))
+    wanted = variables_in(shell) if shell else []
+    if not adapter.program and not contract.gateway.enabled:
+        wanted += provider_keys(place.environ)
+    return [
+        name
+        for name in dict.fromkeys(wanted)
+        if name in place.environ and name not in env and not name.startswith("TRUEGREEN_")
+    ]
 
 
 def speakable(reading: Reading) -> Reading:
@@ -303,6 +337,7 @@ def log_facts(worker: Worker) -> dict[str, Any]:
         "log": worker.files.stdout,
         "output": worker.output(),
         "swept": swept,
+        "withheld": worker.withheld,
         "survivors": list(ended.survivors),
         "unconfirmed": processes_of(worker) is not Processes.GONE,
         "stints": len(worker.stints) if len(worker.stints) > 1 else 0,

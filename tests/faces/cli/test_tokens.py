@@ -73,6 +73,19 @@ def test_a_secret_goes_into_a_file_for_its_owner_alone(
     ledger.close()
 
 
+@pytest.mark.usefixtures("furnished")
+def test_a_secret_in_a_repository_is_warned_of_with_a_better_place(tg: Run, tmp_path: Path):
+    subprocess.run(["git", "init", "-q", tmp_path / "fleet"], check=True, timeout=30)
+    inside = tg(*CREATE, "--out", "fleet/ci.token")
+    assert inside.status == 0
+    assert f"is inside the repository {tmp_path / 'fleet'}: agents" in inside.err
+    moving = inside.err.split("Move it: ")[1]
+    subprocess.run(["sh", "-c", moving], cwd=tmp_path, check=True, timeout=30)
+    assert not (tmp_path / "fleet" / "ci.token").exists()
+    outside = tg("token", "create", "--role", "viewer", "--name", "other", "--out", "other.token")
+    assert (outside.status, "repository" in outside.err) == (0, False)
+
+
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_secret_overwrites_nothing_and_follows_no_link(
     kind: str, tg: Run, furnished: Furnished, tmp_path: Path

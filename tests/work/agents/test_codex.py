@@ -21,6 +21,8 @@ def item(kind: str, *, over: bool = True, **fields: Any) -> bytes:
     return event(f"item.{'completed' if over else 'started'}", item={"type": kind, **fields})
 
 
+HTTP_500 = "We\u2019re currently experiencing high demand, which may cause temporary errors."
+"""What Codex prints for HTTP 500, and for no other status."""
 SAID = item("agent_message", text="all done")
 
 
@@ -41,7 +43,8 @@ def test_warnings_and_retries_fail_nothing():
         ("unexpected status 403 Forbidden: Host not in allowlist, url: x", "egress_denied"),
         ("unexpected status 400 Bad Request: nonsense", "provider_error"),
         ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
-        ("We're currently experiencing high demand, which may cause errors.", "rate_limited"),
+        (HTTP_500, "provider_error"),
+        ("unexpected status 400 Bad Request: the model is in high demand", "rate_limited"),
         ("unexpected status 503 Service Unavailable: x", "rate_limited"),
         ("unexpected status 500 Internal Server Error", "provider_error"),
         ("You've hit your usage limit. Try again in 2 days 3 hours.", "rate_limited"),

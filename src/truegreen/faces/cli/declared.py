@@ -36,6 +36,8 @@ class Option(NamedTuple):
     offers: tuple[str, ...] = ()
     off: str = ""
     """The flag that says no."""
+    also: str = ""
+    """Another spelling of the flag."""
     longest: int = 0
     """How many bytes of text are taken, where that is checked."""
 
@@ -129,7 +131,7 @@ def _shared(frame: Frame, word: str, rest: Iterator[str]) -> bool:
 
 def _read(declared: Declared, frame: Frame, rest: Iterator[str]) -> dict[str, Any]:
     """What the function is called with."""
-    options = {option.flag: option for option in declared.options}
+    options = {flag: o for o in declared.options for flag in (o.flag, o.also) if flag}
     values = {o.parameter: () if o.many else o.default for o in declared.options}
     values |= {o.parameter: False for o in declared.options if o.kind is bool and not o.off}
     takes, free = declared.argument, []

@@ -255,6 +255,9 @@ def _draw_kept(paper: Paper, run: Run) -> None:
     for word, name in (("swept", "swept"), ("survivors", "SURVIVORS"), ("refused", "not taken")):
         if facts.get(word):
             paper.say(f"  {name}  {', '.join(map(str, facts[word]))}")
+    if facts.get("withheld"):
+        names = ", ".join(facts["withheld"])
+        paper.say(f"  withheld  {names}: not passed to the agent (--env NAME passes one)")
     if facts.get("unconfirmed"):
         words = "  unconfirmed: at this isolation nobody can know that nothing of it lives on"
         paper.say(Ink(words, tint(LIGHTS[Light.AMBER][1])))

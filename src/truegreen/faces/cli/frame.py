@@ -208,6 +208,7 @@ def made(declared: Declared) -> Spoken:
 def _told(option: Option) -> tuple[list[str], dict[str, Any]]:
     """What click wants to know of an option; it knows several sorts of nothing."""
     names = ["/".join(filter(None, (option.flag, option.off))), option.parameter]
+    names += [option.also] if option.also else []
     told: dict[str, Any] = {"help": option.help}
     if option.kind is bool:
         return names, told | ({"default": None} if option.off else {"is_flag": True})

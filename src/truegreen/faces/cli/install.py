@@ -17,13 +17,13 @@ from truegreen.app import place_of as work_place_of
 from truegreen.config import Config
 from truegreen.contract import Contract
 from truegreen.doors.event import SCRIPT
-from truegreen.errors import InvalidInput
+from truegreen.errors import InvalidInput, install_command
 from truegreen.faces.axes import LIGHTS
 from truegreen.faces.cli.faults import USAGE as REFUSED
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.cli.outcome import OK, PERSON
 from truegreen.faces.cli.paper import Ink, Paper, tint
-from truegreen.faces.mcp import INSTALL, is_installed
+from truegreen.faces.mcp import is_installed
 from truegreen.faces.times import instant
 from truegreen.model import Light
 from truegreen.tuples import NamedTuple
@@ -182,7 +182,7 @@ class _Errand:
     def _notes(self, plans: list[Plan]) -> Iterator[str]:
         yield from (plan.found.note for plan in plans if plan.found.note)
         if self.tools_place is not None and not is_installed():
-            yield f"the tools are left out, their SDK is missing: {INSTALL}"
+            yield f"the tools are left out, their SDK is missing: {install_command('mcp')}"
         if self.scope is Scope.MANAGED:
             yield (
                 f"every session on this machine will look into {self.state_dir}/fenced: who may not"

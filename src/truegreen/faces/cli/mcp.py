@@ -30,7 +30,7 @@ _HOST = "127.0.0.1"
     "mcp",
     "truegreen mcp                               as a lead, for a client on standard input",
     "truegreen mcp --as viewer                   only the tools that read",
-    "truegreen mcp --token-file ~/.truegreen/lead",
+    "truegreen mcp --token-file ~/.local/state/truegreen/lead.token",
     "truegreen mcp --http --port 8788            each request brings its own token",
 )
 @click.option("--http", is_flag=True, help="Over HTTP on this machine, instead of stdin/stdout.")

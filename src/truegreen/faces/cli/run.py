@@ -60,7 +60,9 @@ def run(
     check_worktree(contract)
     choose(contract.isolation)
     workplace_of(config)
-    check_gateway(contract, adapter_of(contract.adapter, contract.command), os.environ)
+    check_gateway(
+        contract, adapter_of(contract.adapter, contract.command, contract.cwd), os.environ
+    )
     check_preflight(contract)
     with frame.ledger(makes=True) as ledger:
         ledger.check_thawed()
@@ -347,7 +349,15 @@ _CONTRACT = (
     ),
     Option("--cwd", "Where the agent works; default: here.", "DIR"),
     Option("--claim-file", "The file in which the agent declares, in its folder.", "PATH"),
-    Option("--pass-env", "A further variable for the agent.", "NAME", many=True),
+    Option(
+        "--env",
+        "Pass this variable to the agent, which gets a short list and the keys of its client."
+        " Several times.",
+        "NAME",
+        called="pass_env",
+        many=True,
+        also="--pass-env",
+    ),
     Option(
         "--gateway",
         "Let the agent think through truegreen's own door: no real key, exact tokens.",
@@ -373,6 +383,7 @@ _RUN = Declared(
     (
         'truegreen run --gate "pytest -q" -- claude -p "fix the parser"',
         "truegreen run --gate ./check.sh --cap time=30m,idle=5m -- python agent.py",
+        "truegreen run --gate make --env GOAL -- bash -c 'my-agent \"$GOAL\"'    with $GOAL",
         "truegreen run --task fix-parser            a template of truegreen.toml",
         "truegreen run --gate make --no-wait -- codex exec 'build it'    in the background",
     ),

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shlex import quote
 
 import click
 
@@ -18,6 +19,8 @@ from truegreen.faces.cli.paper import Column, Paper, Row
 from truegreen.faces.documents import token_document
 from truegreen.faces.times import local
 from truegreen.model import Role
+from truegreen.work.workspace import top_of
+from truegreen.work.workspace.dotgit import repository_of
 
 ROLES = (Role.VIEWER, Role.LEAD, Role.OPERATOR)
 _BOUND = (Role.AGENT, Role.JUDGE)
@@ -42,7 +45,7 @@ def _ttl(_ctx: click.Context, _param: click.Parameter, value: str | None) -> flo
 
 @command(
     "create",
-    "truegreen token create --role viewer --name dashboard --ttl 30d --out dashboard.token",
+    "truegreen token create --role viewer --name dashboard --ttl 30d --out ~/dashboard.token",
     "TOKEN=$(truegreen token create --role lead --name ci)",
 )
 @click.option(
@@ -51,7 +54,9 @@ def _ttl(_ctx: click.Context, _param: click.Parameter, value: str | None) -> flo
 @click.option("--name", metavar="NAME", help="Who it is for; shown in the history.")
 @click.option("--ttl", callback=_ttl, metavar="TIME", help="It expires after 12h, 30d, …")
 @click.option(
-    "--out", metavar="FILE", help="Write the secret into a new file for you alone (mode 0600)."
+    "--out",
+    metavar="FILE",
+    help="Write the secret into a new file for you alone (mode 0600), outside of repositories.",
 )
 def create(frame: Frame, role: Role, name: str | None, ttl: float | None, out: str | None) -> None:
     """Create a token. Its secret is printed once, alone on stdout, or written to a file."""
@@ -78,6 +83,20 @@ def create(frame: Frame, role: Role, name: str | None, ttl: float | None, out: s
     if not frame.json:
         until = f", until {local(token.expires_at)}" if token.expires_at else ", without an end"
         click.echo(f"{token.id}: {role}{until}; the secret is not kept here", err=True)
+        _warn_of_repository(out, frame.load().state_dir)
+
+
+def _warn_of_repository(out: str | None, state_dir: str) -> None:
+    """Say it if agents that work in the same repository can read the secret."""
+    folder = os.path.dirname(os.path.abspath(out)) if out else ""
+    top = top_of(folder) if folder else ""
+    if out and repository_of(top) is not None:
+        place = quote(state_dir)
+        click.echo(
+            f"{out} is inside the repository {top}: agents that work there can read it, and git can"
+            f" commit it. Move it: mkdir -p -m 700 {place} && mv {quote(out)} {place}/",
+            err=True,
+        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from truegreen.errors import Unavailable
+from truegreen.errors import Unavailable, install_command
 from truegreen.faces.cli.frame import Frame, command
 from truegreen.faces.top.picture import Picture, Wish, look, parsed, picture_document
 
@@ -36,9 +36,8 @@ def top(frame: Frame, typed: str, *, once: bool) -> int:
     parsed(typed)
     live = not (once or frame.json) and _is_terminal()
     if live and find_spec("textual") is None:
-        raise Unavailable(
-            "top needs textual: pip install 'truegreen[tui]'; without it: truegreen top --once"
-        )
+        way = install_command("tui")
+        raise Unavailable(f"top needs textual: {way}; without it: truegreen top --once")
     with frame.ledger() as ledger:
         if live:
             from truegreen.faces.top.app import Top  # noqa: PLC0415 - an extra, and slow to load

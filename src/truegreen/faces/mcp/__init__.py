@@ -1,16 +1,14 @@
 """The MCP face: tools for agents inside a run, for leads and for those who look.
 
-The SDK is an extra; nothing here loads it before somebody serves. Async lives in `server`, `stdio`
-and `http` alone.
+The SDK is slow to load; nothing here loads it before a client is served. Async lives in `server`,
+`stdio` and `http` alone.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-from truegreen.errors import Unavailable
-
-INSTALL = "pip install 'truegreen[mcp]'"
+from truegreen.errors import Unavailable, install_command
 
 
 def is_installed() -> bool:
@@ -21,5 +19,5 @@ def is_installed() -> bool:
 def check_installed() -> None:
     """Refuse with the command that helps."""
     if not is_installed():
-        message = f"the MCP SDK is not installed here: {INSTALL}"
-        raise Unavailable(message, allowed=(INSTALL,))
+        way = install_command("mcp")
+        raise Unavailable(f"the MCP SDK is not installed here: {way}", allowed=(way,))

@@ -21,8 +21,10 @@ from truegreen.work.agents.reading import (
     Reader,
     Reading,
 )
+from truegreen.work.agents.wrappers import behind_wrappers, in_shell
 
 if TYPE_CHECKING:
+    from truegreen.work.agents.calling import Client
     from truegreen.work.agents.versions import FoundClient
 
 __all__ = [
@@ -56,7 +58,7 @@ class _Adapters(Mapping[str, Adapter]):
     def __getitem__(self, name: str) -> Adapter:
         if name not in PROGRAMS:
             raise KeyError(name)
-        adapter: Adapter = import_module(f"{__name__}.{name.replace('-', '_')}").CLIENT
+        adapter: Adapter = import_module(_module(name)).CLIENT
         return adapter
 
     def __iter__(self) -> Iterator[str]:
@@ -69,18 +71,39 @@ class _Adapters(Mapping[str, Adapter]):
 ADAPTERS = _Adapters()
 
 
-def adapter_of(name: str, argv: Sequence[str]) -> Adapter:
+def adapter_of(name: str, argv: Sequence[str], cwd: str = "") -> Adapter:
     """The adapter for a contract: the one it names, or the one that knows the command it gives.
 
-    Only the default, `command`, looks at the program; a named adapter is a decision.
+    Only the default, `command`, looks at the program, and through what starts it: `env`, `npx`, a
+    shell, a script in `cwd` or on PATH. A named adapter is a decision.
     """
     if name not in ADAPTERS:
         raise InvalidInput(f"no adapter «{name}»", allowed=tuple(ADAPTERS))
     if name != COMMAND:
         return ADAPTERS[name]
-    meant = (ADAPTERS[each] for each, program in PROGRAMS.items() if is_program(argv, program))
-    known = (one for one in meant if one.has_claims and one.recognises(argv))
-    return next(known, ADAPTERS[COMMAND])
+    if client := _client(argv):
+        return client
+    by_wrapper = behind_wrappers(argv, lambda words: bool(_client(words)))
+    in_text = [] if by_wrapper else in_shell(argv, cwd, lambda words: bool(_client(words)))
+    client = _client(by_wrapper or in_text)
+    if not client:
+        return ADAPTERS[COMMAND]
+    from truegreen.work.agents.wrapped import InShell, Wrapped  # noqa: PLC0415 - few need them
+
+    return Wrapped(client=client) if by_wrapper else InShell(client=client)
+
+
+def _client(argv: Sequence[str]) -> Client | None:
+    """The client that a command is, called in a way that its adapter can read."""
+    for name, program in PROGRAMS.items():
+        if program and is_program(argv, program):
+            client: Client = import_module(_module(name)).CLIENT
+            return client if client.recognises(argv) else None
+    return None
+
+
+def _module(name: str) -> str:
+    return f"{__name__}.{name.replace('-', '_')}"
 
 
 def found_versions() -> list[FoundClient]:

@@ -98,6 +98,10 @@ class Client(Struct, frozen=True, kw_only=True):
         """Whether a command is this client, called in a way that this adapter can read."""
         return self.calling.recognises(command)
 
+    def start(self, command: Sequence[str]) -> int | None:
+        """Where its own flags begin; None if this is another program or way to call it."""
+        return self.calling.start(command)
+
     def argv(
         self, command: Sequence[str], *, goal: str, feedback: str = "", session: str = ""
     ) -> list[str]:

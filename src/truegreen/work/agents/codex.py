@@ -38,6 +38,8 @@ _ROUTER = r"tools::router: error=([^\n]{1,2000})"
 _DENIED = r"(?i)blocked by \w+ hook|\brejected\b|\bdenied\b|not permitted|approval"
 _UNKNOWN_CALL = r"unsupported call: (?:mcp__(\w+?)__)?(\S*)"
 _REQUIRED = r"required MCP servers failed to initialize: ([^\n]{1,500})"
+_SERVER_ERROR = "experiencing high demand, which may cause temporary errors"
+"""Codex prints this sentence for HTTP 500 and no other status; a rate limit has its own text."""
 _COMPLAINT = r"(?m)^(?:Error|error): [^\n]{1,2000}|^thread '[^\n]{1,500}panicked"
 
 
@@ -202,7 +204,7 @@ def _turn_failed(seen: Stream, ending: Ending) -> Found | None:
         said = seen.complaint
     if not said and seen.over != "failed":
         return None
-    detail = provider_failure(said)
+    detail = None if _SERVER_ERROR in said else provider_failure(said)
     if detail is ExitDetail.TOKEN_CAP or detail is None:
         detail = ExitDetail.PROVIDER_ERROR  # one answer was cut short, and not by a cap of ours
     return limited(detail, said or "the turn failed", ending)

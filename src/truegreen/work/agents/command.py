@@ -38,6 +38,11 @@ class CommandReader:
         self._tail = b""
 
     @property
+    def has_events(self) -> bool:
+        """It has none."""
+        return False
+
+    @property
     def live(self) -> Live:
         """The last line that it printed; only made readable when somebody looks."""
         self._live.said = one_line(decoded(self._last[:1000]))
@@ -113,6 +118,10 @@ class Command:
     def recognises(self, command: Sequence[str]) -> bool:
         """Anything that can be started."""
         return bool(command)
+
+    def start(self, command: Sequence[str]) -> int | None:  # noqa: ARG002 - the protocol's
+        """Its flags are not known."""
+        return None
 
     def argv(
         self, command: Sequence[str], *, goal: str, feedback: str = "", session: str = ""

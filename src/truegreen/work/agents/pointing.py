@@ -5,7 +5,7 @@ The key goes by the environment and never into the arguments, which everybody on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from truegreen.patterns import late
 from truegreen.work.agents.events import json_object
@@ -20,6 +20,7 @@ _OF_PROVIDERS = late(
     r"(?:.*_)?(?:KEY|APIKEY|TOKEN|TOKEN_BEDROCK|BASE|URL|HOST|ENDPOINT|HEADERS|CREDENTIALS"
     r"|FILE_DESCRIPTOR)"
 )
+_KEY = late(r".*(?:KEY|TOKEN|TOKEN_BEDROCK|CREDENTIALS)")
 DETOURS = {
     "anthropic": (
         *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
@@ -40,6 +41,11 @@ def without_providers(env: Mapping[str, str], keys: Sequence[str]) -> dict[str, 
         for name, value in env.items()
         if not _OF_PROVIDERS.fullmatch(name) and not any(key in value for key in keys)
     }
+
+
+def provider_keys(names: Iterable[str]) -> list[str]:
+    """The names among these that are a model provider's key."""
+    return [name for name in names if _OF_PROVIDERS.fullmatch(name) and _KEY.fullmatch(name)]
 
 
 def detour(api: str, environ: Mapping[str, str]) -> str:

@@ -116,6 +116,10 @@ class Reader(Protocol):
     """Folds the lines of one run."""
 
     @property
+    def has_events(self) -> bool:
+        """Whether an event of the client has come; the rest is plain text."""
+
+    @property
     def live(self) -> Live:
         """How far the run has come."""
 
@@ -155,6 +159,9 @@ class Adapter(Protocol):
 
     def recognises(self, command: Sequence[str]) -> bool:
         """Whether a command is this client, called in a way that this adapter can read."""
+
+    def start(self, command: Sequence[str]) -> int | None:
+        """Where the client's own flags begin; None where no flag can be added."""
 
     def argv(
         self, command: Sequence[str], *, goal: str, feedback: str = "", session: str = ""

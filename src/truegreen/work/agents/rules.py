@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from truegreen.facts import Claim
 from truegreen.model import PARENT, ClaimKind, ExitDetail
 from truegreen.tuples import NamedTuple
+from truegreen.work.agents.events import Lines
 from truegreen.work.agents.reading import Ending, Live, Reading
 from truegreen.work.agents.waits import wait_in
 from truegreen.work.agents.wording import cut, one_line
@@ -57,6 +58,10 @@ class Folded(Protocol):
     live: Live
 
     @property
+    def lines(self) -> Lines[Any]:
+        """What it made of its lines."""
+
+    @property
     def said(self) -> str:
         """The agent's last word, as its stream has it."""
 
@@ -80,6 +85,11 @@ class RuledReader(Generic[Seen]):
         self.feed = by_line(seen.feed)
         self._rules = rules
         self._source = source
+
+    @property
+    def has_events(self) -> bool:
+        """Whether an event of the client has come."""
+        return bool(self.seen.lines.events)
 
     @property
     def live(self) -> Live:
