@@ -22,6 +22,7 @@ from truegreen.faces.meant import nearest
 from truegreen.facts import Actor
 from truegreen.model import NoopPolicy
 from truegreen.outlets.trust import check
+from truegreen.paths import is_inside
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
@@ -316,10 +317,10 @@ def check_ground(config: Config, folder: str) -> None:
     own = [settings_folder(config), os.getcwd()]
     templates = [each.cwd for each in config.contents.tasks.values() if each.cwd]
     roots = [top_of(each) for each in own] + [os.path.realpath(each) for each in templates]
-    if not any(_is_within(here, root) for root in roots):
+    if not any(is_inside(here, root) for root in roots):
         message = f"a lead sends agents into the trees of this place alone, and not into {folder}"
         raise Forbidden(message, path="cwd", allowed=tuple(dict.fromkeys(roots)))
-    if any(_is_within(here, kept) for kept in _record_of(config)):
+    if any(is_inside(here, kept) for kept in _record_of(config)):
         raise Forbidden(f"{folder} is where the record is kept", path="cwd")
 
 
@@ -327,12 +328,8 @@ def _record_of(config: Config) -> list[str]:
     """Folders of the record; a store among the work itself was put there by an operator."""
     file = store_file(config)
     folder = os.path.realpath(os.path.dirname(file)) if file else ""
-    among = not folder or _is_within(os.path.realpath(settings_folder(config)), folder)
+    among = not folder or is_inside(os.path.realpath(settings_folder(config)), folder)
     return [os.path.realpath(config.state_dir), *([] if among else [folder])]
-
-
-def _is_within(path: str, root: str) -> bool:
-    return os.path.commonpath([path, root]) == root
 
 
 def _pairs(text: str) -> dict[str, Any]:
