@@ -18,7 +18,7 @@ from truegreen.contract import Contract, Evaluator, Gate, GateKind, make_contrac
 from truegreen.contract.reading import at
 from truegreen.contract.waits import TASK_ID, Wait, WaitKind
 from truegreen.errors import Forbidden, InvalidInput
-from truegreen.faces.meant import nearest
+from truegreen.faces.meant import empty_value, nearest
 from truegreen.facts import Actor
 from truegreen.model import NoopPolicy
 from truegreen.outlets.trust import check
@@ -64,6 +64,7 @@ def contract_of(
     config: Config, options: dict[str, Any], said_as: Speech = SHELL, *, once: bool = False
 ) -> Contract:
     """The frozen terms that the options, the template and the file add up to."""
+    _check_not_empty(options, said_as)
     said = {key: value for key, value in options.items() if value not in (None, (), "")}
     file = config.contents
     named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
@@ -73,7 +74,7 @@ def contract_of(
     Globs(said.get("may_edit", ()))
     if said.pop("allow_noop", False):
         said["noop"] = NoopPolicy.ACCEPT
-    template = said.pop("template", "")
+    template = said.pop("template", "") or ""
     said |= _one_attempt(config, said, template, once=once)
     words = said.pop("words", ())
     if words:
@@ -121,6 +122,16 @@ def contract_of(
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
 
 
+def _check_not_empty(options: dict[str, Any], said_as: Speech) -> None:
+    """Refuse what is given and empty; only words of the command after the first may be."""
+    for key, value in options.items():
+        name = {"template": "task", "words": "command"}.get(key, key)
+        given = value if isinstance(value, list | tuple) else [value]
+        looked_at = given[:1] if key == "words" else given
+        if any(isinstance(each, str) and not each.strip() for each in looked_at):
+            raise InvalidInput(empty_value(said_as.field.format(name), name), path=name)
+
+
 def _one_attempt(
     config: Config, said: dict[str, Any], template: str, *, once: bool
 ) -> dict[str, int]:
@@ -154,7 +165,7 @@ def apart(config: Config, contract: Contract, order: dict[str, Any]) -> Contract
 
     Where there is no repository it works in its folder, and takes turns there.
     """
-    template = config.contents.tasks.get(order.get("template", ""))
+    template = config.contents.tasks.get(order.get("template") or "")
     layers = [layer for layer in (template, config.contents.defaults) if layer]
     said = [order.get("worktree"), *(layer.worktree for layer in layers)]
     wanted = next((each for each in said if isinstance(each, bool)), True)
