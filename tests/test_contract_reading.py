@@ -407,6 +407,7 @@ def test_a_refusal_quotes_no_more_than_a_line():
         ('[gates.t]\ncommand = "pytest -q"', 'expected array of words such as ["pytest","-q"]'),
         ("[agents.a]\nresume = \"go 'a b'\"", 'expected array of words such as ["go","a b"]'),
         ('[gates.t]\ncommand = "echo \'a b"', 'such as ["echo","\'a","b"]; got'),
+        ('[tasks.t]\nrescue = ""', 'expected array, and [] for none; got ""'),
         ('[gates.t]\nprotect = "tests/**"', 'expected array such as ["tests/**"]; got'),
         ("[gates.t]\ncommand = 3", "gates.t.command: expected array; got 3"),
     ],

@@ -11,4 +11,5 @@ export TRUEGREEN_STORE="${TRUEGREEN_STORE:-$room/store.db}" XDG_STATE_HOME="${XD
 truegreen migrate > /dev/null
 truegreen scheduler > "$room/scheduler.log" 2>&1 &
 scheduler=$!
+until truegreen workers --json | grep -q '"state":"ready"'; do sleep 0.1; done
 python3 "$here/lead.py"

@@ -21,7 +21,7 @@ MEANINGS: dict[Level, Meaning] = {
     Level.A0: Meaning(
         "claimed",
         "the agent says so",
-        "there is only the agent's claim, and a claim is never green",
+        "no check has passed: there is only what the agent, or a person, says",
     ),
     Level.A1: Meaning(
         "ran in place",

@@ -25,6 +25,7 @@ from truegreen.contract import (
     toml_document,
 )
 from truegreen.errors import InvalidInput
+from truegreen.paths import is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,7 +243,7 @@ def _warnings(url: str, cwd: str, file: str | None) -> Iterator[str]:
     root = next((folder for folder in _upward(cwd) if paths.lexists(f"{folder}/.git")), None)
     if root and url.startswith("sqlite://"):
         place = paths.realpath(url.removeprefix("sqlite://"))
-        if paths.commonpath([paths.realpath(root), place]) == paths.realpath(root):
+        if is_inside(place, root):
             yield f"the store {place} is inside the workspace {root}, where agents can reach it"
     if file and os.stat(file).st_uid not in {os.getuid(), 0}:
         yield f"{file} belongs to another user, who can decide what runs here"

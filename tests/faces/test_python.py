@@ -55,6 +55,12 @@ def test_a_run_gives_the_document_of_the_command_line_and_its_exit_status(tg: Tr
     assert tg.show(lied.id[:-2]).document == lied.document
 
 
+def test_an_empty_word_is_refused(tg: Truegreen):
+    for order in ({"agent": ""}, {"task": " "}, {"gate": ""}, {"rescue": ""}):
+        with pytest.raises(InvalidInput, match="is empty"):
+            tg.add("true", **order)  # type: ignore[typeddict-item,misc]
+
+
 @pytest.mark.criterion("N13")
 def test_a_block_is_the_agent_and_the_verdict_comes_after_it(tg: Truegreen, home: Path):
     task = tg.add(title="greet", gates=["test -s hello.txt"])

@@ -63,9 +63,17 @@ def claim(*statements: tuple[str, ...]) -> AuditedFinding:
 
 
 def qa(outcome: FindingOutcome = F.PASSED, **more: Any) -> AuditedFinding:
-    more.setdefault("evidence", json.dumps({"evidence": [{"command": "pytest"}], "review": "tsk"}))
+    more.setdefault(
+        "evidence",
+        json.dumps({"evidence": [{"command": "pytest", "saw": "1 passed"}], "review": "tsk"}),
+    )
     more.setdefault("judge", "qa:reviewer@" + "b" * 12)
     return found("qa", outcome, kind="qa", phase=Phase.REVIEW, **more)
+
+
+def by_session(session: str) -> str:
+    shown = [{"command": "pytest", "saw": "1 passed"}]
+    return json.dumps({"evidence": shown, "identity": {"session": session}})
 
 
 def judge(
@@ -440,18 +448,20 @@ def doubts(given_row: Audited) -> set[str]:
     ("given_row", "expected"),
     [
         (green(qa(), **CODER), set()),
-        (green(qa(evidence='{"command": "pytest"}'), **CODER), set()),
+        (green(qa(evidence='{"command": "pytest"}'), **CODER), {"without_evidence"}),
+        (green(qa(evidence='{"evidence": ["x"]}'), **CODER), {"without_evidence"}),
+        (red(qa(F.INCONCLUSIVE, evidence='{"without_evidence": true}')), {"without_evidence"}),
         (green(qa(evidence="{}"), **CODER), {"without_evidence"}),
         (green(qa(evidence='{"evidence": [], "review": "tsk"}'), **CODER), {"without_evidence"}),
         (red(qa(F.FAILED, evidence="{}"), status=S.QUEUED), set()),
         (green(qa(judge="qa:me@" + "a" * 12), **CODER), {"same_identity"}),
         (green(qa(judge=AUTHOR), **CODER), {"same_identity"}),
         (
-            green(qa(evidence='{"evidence": [1], "identity": {"session": "s-1"}}'), **CODER),
+            green(qa(evidence=by_session("s-1")), **CODER),
             {"same_identity"},
         ),
         (
-            green(qa(evidence='{"evidence": [1], "identity": {"session": "s-2"}}'), **CODER),
+            green(qa(evidence=by_session("s-2")), **CODER),
             set(),
         ),
         (green(qa(duration_us=1_999_999), **CODER), {"too_quick"}),

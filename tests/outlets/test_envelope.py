@@ -68,24 +68,30 @@ def test_every_flipped_bit_is_found():
 
 
 def test_every_cut_and_every_addition_is_found():
-    for end in range(len(WHOLE)):
+    for end in range(len(WHOLE.rstrip())):
         assert look(WHOLE[:end]).faults, end
-    for more in (b"\n", b" ", b"\0", b"{}", WHOLE):
+    for more in (b"\0", b"{}", b",", WHOLE):
         assert look(WHOLE + more).faults, more
         assert look(more + WHOLE).faults, more
 
 
-def test_another_order_or_a_blank_is_not_what_was_signed():
-    assert "the one form" in refused(rewritten(lambda e: e.update(payload=e.pop("payload")),
-                                               sort=False))  # fmt: skip
-    assert "the one form" in refused(WHOLE.replace(b'","', b'", "', 1))
-    assert "the one form" in refused(WHOLE.rstrip(b"\n"))
+def test_an_envelope_that_another_tool_wrote_again_is_the_same():
+    written = json.loads(WHOLE)
+    for data in (
+        WHOLE.rstrip(b"\n"),
+        WHOLE.replace(b"\n", b"\r\n"),
+        b"\n " + WHOLE + b"\n",
+        json.dumps(written, indent=2).encode(),
+        json.dumps(dict(reversed(written.items()))).encode(),
+    ):
+        assert look(data) == look(WHOLE), data
+    assert look(WHOLE).payload == PAYLOAD
 
 
 def test_a_key_that_is_there_twice_is_refused():
     twice = WHOLE.replace(b'"payloadType"', b'"payloadType":"text/plain","payloadType"')
     assert json.loads(twice) == json.loads(WHOLE)
-    assert "every key once" in refused(twice)
+    assert "payloadType" in refused(twice)
 
 
 def test_an_unknown_key_is_refused():

@@ -9,11 +9,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.proofs import counted, noop, regression_only, unproven, weak
-from tests.record.lives import BASE, OPERATOR, brought, declared, finding, judged, started
+from tests.record.lives import BASE, OPERATOR, brought, declared, finding, judged, opened, started
 from truegreen.contract import Budget
 from truegreen.model import FindingOutcome, Outcome, Phase, TaskStatus
 from truegreen.outlets.junit import report
-from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.work.gates.reports import read_junit
 
 
@@ -147,6 +147,16 @@ def test_a_pass_that_shows_less_says_so(ledger: Ledger, make: Callable[[Ledger],
     shown = properties(root)
     assert shown[f"truegreen.{make.__name__}"] == "True"
     assert shown["truegreen.proof"] == "waived"
+
+
+def test_a_pass_without_a_sandbox_says_so(ledger: Ledger):
+    ticket = ledger.start(opened(ledger).id, Start("here", isolation="none", base_digest=BASE))
+    declared(ledger, ticket)
+    task = judged(ledger, ticket, Outcome.PASSED)
+    root = reported(ledger, task.id)
+    (case,) = [each for each in root.iter("testcase") if each.get("name") == "verdict"]
+    assert (case.findtext("system-out") or "").startswith("degraded: ")
+    assert properties(root)["truegreen.degraded"] == "True"
 
 
 @pytest.mark.parametrize(

@@ -657,7 +657,12 @@ def test_a_qa_review_that_gave_its_verdict_needs_no_proof_of_its_own(ledger: Led
     (review,) = [t for t in ledger.page().tasks if t.qa_of_key == waiting.key]
     looking = ledger.start(review.id, Start("qa", agent=reviewer, base_digest=BASE))
     agrees = finding(
-        ledger, ticket, F.PASSED, check="qa", kind="qa", evidence={"evidence": ["ran it"]}
+        ledger,
+        ticket,
+        F.PASSED,
+        check="qa",
+        kind="qa",
+        evidence={"evidence": [{"command": "ran it", "saw": "ok"}]},
     )
     ledger.record_qa(looking, agrees)
     declared(ledger, looking)

@@ -246,7 +246,16 @@ def test_a_qa_pass_with_evidence_makes_it_green(ledger: Ledger) -> None:
 @pytest.mark.criterion("J10", "J05")
 @pytest.mark.parametrize(
     ("outcome", "evidence"),
-    [(F.PASSED, {}), (F.INCONCLUSIVE, PROOF), (F.SKIPPED, PROOF)],
+    [
+        (F.PASSED, {}),
+        (F.PASSED, {"evidence": [{"command": "", "saw": ""}]}),
+        (F.PASSED, {"evidence": ["x"]}),
+        (F.PASSED, {"evidence": [{"command": "pytest -q"}, {"saw": "all is well"}]}),
+        (F.PASSED, {"evidence": {"command": "pytest -q", "saw": "1 passed"}}),
+        (F.PASSED, {"unrecorded": [{"command": "pytest -q", "saw": "1 passed"}]}),
+        (F.INCONCLUSIVE, PROOF),
+        (F.SKIPPED, PROOF),
+    ],
 )
 def test_qa_without_evidence_or_answer_is_undecided(
     ledger: Ledger, outcome: FindingOutcome, evidence: dict[str, Any]
@@ -255,6 +264,7 @@ def test_qa_without_evidence_or_answer_is_undecided(
     review = under_review(ledger, task)
     done = ledger.record_qa(review, opinion(ledger, ticket, outcome, evidence=evidence))
     assert (done.status, done.verdict) == (S.NEEDS_REVIEW, Outcome.INCONCLUSIVE)
+    assert ledger.dossier(task.id).findings[-1].outcome is not F.PASSED
 
 
 @pytest.mark.criterion("J02", "J10")

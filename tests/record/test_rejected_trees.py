@@ -124,7 +124,7 @@ def test_a_qa_review_that_was_rejected_may_be_given_again_about_the_same_tree(le
     _, work = brought(ledger, S.PENDING_QA)
     assert work
     (review,) = [task for task in ledger.page().tasks if task.qa_of_key is not None]
-    shown = {"evidence": ["I tried it"]}
+    shown = {"evidence": [{"command": "make try", "saw": "it works"}]}
     opinion = finding(ledger, work, F.PASSED, check="qa", kind="qa", evidence=shown)
     for number in range(2):
         ticket = started(ledger, review.id)

@@ -192,7 +192,7 @@ def found_by(
         contract_digest=trial.digest,
         judge="truegreen",
         level=Level.A2,
-        evidence={"evidence": [{"looked": "at it"}]},
+        evidence={"evidence": [{"artifact": "all of it", "saw": "that it works"}]},
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.walk.conftest import Outcome, Walk, until
+from tests.walk.conftest import Outcome, Walk, called, init, result, until
 from tests.walk.judging import Judge, settings
 
 TOML = """\
@@ -110,6 +110,68 @@ def test_a_pass_without_evidence_is_no_pass(walk: Walk) -> None:
     assert "without evidence" in got.task["verdict"]["reason"]
 
 
+HOLLOW: dict[str, list[object]] = {
+    "blank": [{"command": "", "saw": ""}],
+    "sentence": ["x"],
+    "not seen": [{"command": "pytest -q"}],
+    "no command": [{"saw": "all is well"}],
+    "punctuation": [{"command": "-", "saw": "..."}],
+}
+
+
+@pytest.mark.criterion("J10", "J15")
+@pytest.mark.parametrize("evidence", HOLLOW.values(), ids=HOLLOW)
+@pytest.mark.rotates(1)
+def test_a_pass_on_hollow_evidence_is_inconclusive(walk: Walk, evidence: list[object]) -> None:
+    got = carried(walk, f"give(verdict='pass', reason='looks fine', evidence={evidence!r})")
+    assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert "without evidence (it names no command" in got.task["verdict"]["reason"]
+    (found,) = qa_of(got)
+    assert found["outcome"] == "inconclusive"
+    audit = walk.tg("audit", "--json").json()
+    assert audit["qa"]["without_evidence"]["total"] == 1
+
+
+@pytest.mark.criterion("J10", "J15")
+def test_a_printed_record_that_lacks_the_command_confirms_nothing(walk: Walk) -> None:
+    body = "print('I looked at it'); give(verdict='pass', reason='fine', evidence=proof)"
+    got = carried(walk, body)
+    assert (got.status, got.task["task_status"]) == (3, "needs_review")
+    assert "recorded output does not contain 'wc -l out.txt'" in got.task["verdict"]["reason"]
+    (found,) = qa_of(got)
+    assert found["evidence"]["unrecorded"] == [{"command": "wc -l out.txt", "saw": "1"}]
+
+
+def test_a_printed_record_with_the_command_confirms_it(walk: Walk) -> None:
+    body = (
+        "print('+ wc  -l out.txt'); print(json.dumps({'verdict': 'pass', 'evidence': proof}));"
+        "give(verdict='pass', reason='fine', evidence=proof)"
+    )
+    got = carried(walk, body)
+    assert (got.status, got.task["task_status"]) == (0, "succeeded")
+
+
+@pytest.mark.criterion("J10", "J15")
+@pytest.mark.parametrize(
+    ("ran", "status"), [("wc -l work/out.txt", "succeeded"), ("true", "needs_review")]
+)
+def test_the_tool_calls_of_a_client_are_compared_with_its_evidence(
+    walk: Walk, ran: str, status: str
+) -> None:
+    """Its verdict repeats the command, in a tool call and in its last words: neither confirms."""
+    evidence = [{"command": "wc -l work/out.txt", "saw": "1"}]
+    answer = json.dumps({"verdict": "pass", "reason": "ok", "evidence": evidence})
+    lines = (
+        init(),
+        called(ran),
+        called(f"cat > $TRUEGREEN_VERDICT <<E\n{answer}\nE", 2),
+        result(answer),
+    )
+    toml = TOML.replace("command = <reviewer>", f"command = {json.dumps(walk.claude(*lines)[1:])}")
+    got = walk.run("--config", settings(walk, toml), "--task", "work", "--max-attempts", "1")
+    assert got.task["task_status"] == status
+
+
 @pytest.mark.criterion("J05")
 @pytest.mark.parametrize(
     "body",
@@ -180,13 +242,14 @@ def test_a_reviewer_works_on_a_copy_with_a_fresh_context(git_walk: Walk) -> None
         "shown = json.load(open(os.environ['TRUEGREEN_REVIEW']))\n"
         "open('work/out.txt', 'w').write('spoilt by the reviewer')\n"
         "told = {'here': os.getcwd(), 'question': shown['question'], 'files': os.listdir('.')}\n"
-        "give(verdict='pass', reason='ok', evidence=[{'told': json.dumps(told)}])"
+        "give(verdict='pass', reason='ok', "
+        "evidence=[{'artifact': 'work', 'saw': json.dumps(told)}])"
     )
     got = carried(git_walk, body)
     assert got.status == 0
     assert (git_walk.folder / "out.txt").read_text() == "line\n"
     (found,) = qa_of(got)
-    told = found["evidence"]["evidence"][0]["told"]
+    told = found["evidence"]["evidence"][0]["saw"]
     assert str(git_walk.folder) not in told
     assert '"question": "qa"' in told
     left = list(Path(git_walk.environ()["XDG_STATE_HOME"]).glob("truegreen-reviews/*"))
@@ -262,8 +325,17 @@ def test_a_verdict_that_somebody_else_may_have_written_is_none(
     ("answer", "status"),
     [
         (
-            {"score": 0.9, "verdict": "pass", "reason": "ok", "evidence": [{"saw": "it"}]},
+            {
+                "score": 0.9,
+                "verdict": "pass",
+                "reason": "ok",
+                "evidence": [{"where": "out.txt", "saw": "it"}],
+            },
             "succeeded",
+        ),
+        (
+            {"score": 0.9, "verdict": "pass", "reason": "ok", "evidence": [{"saw": "it"}]},
+            "pending_qa",
         ),
         ({"score": 0.9, "verdict": "pass", "reason": "ok", "evidence": []}, "pending_qa"),
         ({"score": 0.2, "verdict": "fail", "reason": "no", "evidence": []}, "failed"),

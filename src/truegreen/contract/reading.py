@@ -376,7 +376,7 @@ def _as_array(path: str, value: object, error: Exception) -> str:
     if not isinstance(value, str) or not str(error).startswith("Expected `array`"):
         return ""
     if not path.endswith(("command", "resume", "args")):
-        return f" such as {shown([value])}"
+        return f" such as {shown([value])}" if value.strip() else ", and [] for none"
     return f" of words such as {shown(_words(value))}"
 
 

@@ -52,7 +52,7 @@ _ORDER = {
     "protect": (),
     "before": None,
     "evaluators": (),
-    "template": "",
+    "template": None,
     "words": (),
 }
 """What an order says unless it says otherwise; the same words as options of `add`."""

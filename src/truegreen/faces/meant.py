@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+SAYS_NONE = ("rescue",)
+"""Options whose empty list has a word of its own."""
+
+
+def empty_value(field: str, name: str) -> str:
+    """The refusal of an option, or a field, whose value is empty."""
+    if name in SAYS_NONE:
+        none = f"write {field} none" if field.startswith("--") else "give an empty list"
+        return f"{field} is empty: {none} to turn it off, or leave it out"
+    return f"{field} is empty: give it a value; for none, leave {field} out"
+
 
 def nearest(word: str, known: list[str]) -> list[str]:
     """The names that are spelled most alike."""

@@ -18,10 +18,11 @@ from truegreen.contract import Contract, Evaluator, Gate, GateKind, make_contrac
 from truegreen.contract.reading import at
 from truegreen.contract.waits import TASK_ID, Wait, WaitKind
 from truegreen.errors import Forbidden, InvalidInput
-from truegreen.faces.meant import nearest
+from truegreen.faces.meant import empty_value, nearest
 from truegreen.facts import Actor
 from truegreen.model import NoopPolicy
 from truegreen.outlets.trust import check
+from truegreen.paths import is_inside
 from truegreen.record.ids import ID_LENGTH
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
@@ -63,6 +64,7 @@ def contract_of(
     config: Config, options: dict[str, Any], said_as: Speech = SHELL, *, once: bool = False
 ) -> Contract:
     """The frozen terms that the options, the template and the file add up to."""
+    _check_not_empty(options, said_as)
     said = {key: value for key, value in options.items() if value not in (None, (), "")}
     file = config.contents
     named = [gate for gate in said.pop("gates", ()) if gate in file.gates]
@@ -72,7 +74,7 @@ def contract_of(
     Globs(said.get("may_edit", ()))
     if said.pop("allow_noop", False):
         said["noop"] = NoopPolicy.ACCEPT
-    template = said.pop("template", "")
+    template = said.pop("template", "") or ""
     said |= _one_attempt(config, said, template, once=once)
     words = said.pop("words", ())
     if words:
@@ -120,6 +122,16 @@ def contract_of(
     return replace(contract, gates=gates, pass_env=(*contract.pass_env, *more_env))
 
 
+def _check_not_empty(options: dict[str, Any], said_as: Speech) -> None:
+    """Refuse what is given and empty; only words of the command after the first may be."""
+    for key, value in options.items():
+        name = {"template": "task", "words": "command"}.get(key, key)
+        given = value if isinstance(value, list | tuple) else [value]
+        looked_at = given[:1] if key == "words" else given
+        if any(isinstance(each, str) and not each.strip() for each in looked_at):
+            raise InvalidInput(empty_value(said_as.field.format(name), name), path=name)
+
+
 def _one_attempt(
     config: Config, said: dict[str, Any], template: str, *, once: bool
 ) -> dict[str, int]:
@@ -153,7 +165,7 @@ def apart(config: Config, contract: Contract, order: dict[str, Any]) -> Contract
 
     Where there is no repository it works in its folder, and takes turns there.
     """
-    template = config.contents.tasks.get(order.get("template", ""))
+    template = config.contents.tasks.get(order.get("template") or "")
     layers = [layer for layer in (template, config.contents.defaults) if layer]
     said = [order.get("worktree"), *(layer.worktree for layer in layers)]
     wanted = next((each for each in said if isinstance(each, bool)), True)
@@ -316,10 +328,10 @@ def check_ground(config: Config, folder: str) -> None:
     own = [settings_folder(config), os.getcwd()]
     templates = [each.cwd for each in config.contents.tasks.values() if each.cwd]
     roots = [top_of(each) for each in own] + [os.path.realpath(each) for each in templates]
-    if not any(_is_within(here, root) for root in roots):
+    if not any(is_inside(here, root) for root in roots):
         message = f"a lead sends agents into the trees of this place alone, and not into {folder}"
         raise Forbidden(message, path="cwd", allowed=tuple(dict.fromkeys(roots)))
-    if any(_is_within(here, kept) for kept in _record_of(config)):
+    if any(is_inside(here, kept) for kept in _record_of(config)):
         raise Forbidden(f"{folder} is where the record is kept", path="cwd")
 
 
@@ -327,12 +339,8 @@ def _record_of(config: Config) -> list[str]:
     """Folders of the record; a store among the work itself was put there by an operator."""
     file = store_file(config)
     folder = os.path.realpath(os.path.dirname(file)) if file else ""
-    among = not folder or _is_within(os.path.realpath(settings_folder(config)), folder)
+    among = not folder or is_inside(os.path.realpath(settings_folder(config)), folder)
     return [os.path.realpath(config.state_dir), *([] if among else [folder])]
-
-
-def _is_within(path: str, root: str) -> bool:
-    return os.path.commonpath([path, root]) == root
 
 
 def _pairs(text: str) -> dict[str, Any]:

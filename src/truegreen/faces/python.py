@@ -218,7 +218,7 @@ class Truegreen:
             if name in order:
                 order[name] = _listed(order[name])
         words = shlex.split(command) if isinstance(command, str) else list(command)
-        order["template"] = order.pop("task", "")
+        order["template"] = order.pop("task", None)
         if work and not (words or order["template"] or order.get("agent")):
             words = list(_NOBODY)
             order.setdefault("worktree", False)  # the program works where it runs

@@ -1,7 +1,8 @@
 """DSSE: a payload, its type, and signatures over both. It knows no receipt and no place of keys.
 
-Written in one form only, and read in no other: whatever differs from what we would have written,
-down to a blank between two brackets, is refused. So every bit of the file counts.
+The payload, its type and the signatures are verified, not the bytes of the file: other tools write
+the same envelope with other blanks, another order of keys, or no line end. What two readers could
+read in two ways (a key twice, base64 that is not canonical) is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+
+from truegreen.work.documents import NotJson, read_document
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of an envelope; more are neither written nor read."""
@@ -100,11 +103,9 @@ def _read(data: bytes, payload_type: str) -> Envelope | str:
     if len(data) > LARGEST:
         return f"it has more than {LARGEST} bytes"
     try:
-        envelope = msgspec.json.decode(data, type=Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        envelope = msgspec.convert(read_document(data), type=Envelope)
+    except (NotJson, msgspec.MsgspecError) as error:
         return f"it is no DSSE envelope: {error}"
-    if canonical(envelope) + b"\n" != data:
-        return "it is not written in the one form: one line, every key once and in order, no blanks"
     if envelope.payload_type != payload_type:
         return f"its payload type is {envelope.payload_type[:100]!a}, not {payload_type!r}"
     return envelope

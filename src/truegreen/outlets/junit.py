@@ -35,7 +35,15 @@ _NOT_XML = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]"
 )
 _TOLD = ("id", "status", "run_status", "cell", "exit_reason", "exit_detail")
-_BADGES = ("rescued", "overridden", "falsified", "unverified", "regression_only", "noop")
+_BADGES = (
+    "rescued",
+    "overridden",
+    "falsified",
+    "unverified",
+    "regression_only",
+    "noop",
+    "degraded",
+)
 """What a pass must not be read without."""
 _COUNTED = (("failures", Junit.FAILURE), ("errors", Junit.ERROR), ("skipped", Junit.SKIPPED))
 
@@ -91,12 +99,16 @@ def _case(row: FindingRow) -> Case:
 def _verdict(task: Task, run: Run | None) -> Case:
     """The verdict; a pass says the badges that it must not be read without."""
     why = f": {run.verdict_reason}" if run and run.verdict_reason else ""
-    worn = ", ".join(name for name in badges(task) if name in _BADGES)
+    worn = ", ".join(name for name in _worn(task, run) if name in _BADGES)
     aside = f"{worn}{why}" if worn else ""
     result = down(task.status, task.cell).junit
     missing = missing_sentence(run) if task.status is TaskStatus.NEEDS_REVIEW else ""
     message = f"{task.status}{why}" + (f". {missing}" if missing else "")
     return Case(VERDICT, result, message, aside=aside)
+
+
+def _worn(task: Task, run: Run | None) -> list[str]:
+    return badges(task, run.isolation if run else "")
 
 
 def _suite(root: Element, dossier: Dossier) -> Counter[Junit]:
@@ -128,7 +140,7 @@ def _properties(dossier: Dossier) -> dict[str, object]:
     """Both axes, the badges, and the three answers of the latest verdict."""
     task = dossier.task
     run = dossier.runs[-1] if dossier.runs else None
-    worn = badges(task)
+    worn = _worn(task, run)
     proof = proof_of(run) if run else None
     return {
         **{name: getattr(task, name) for name in _TOLD},

@@ -22,10 +22,11 @@ from truegreen.contract.engines import Engine
 from truegreen.contract.web import Web
 from truegreen.errors import Refused
 from truegreen.facts import SYSTEM, Actor
+from truegreen.paths import name_inside
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.outbox import Pin, Ran, Reached
 from truegreen.tuples import NamedTuple
-from truegreen.work.settings_files import Life, changed_at, could_write, is_inside
+from truegreen.work.settings_files import Life, changed_at, could_write
 
 NEXT = "truegreen outlets trust"
 _PAGE = 500
@@ -263,11 +264,7 @@ class _Trace(NamedTuple):
         if could_write(facts.settings, self.file, self.times, life):
             return True
         top = "" if self.watched else facts.ground.top
-        return bool(top) and any(is_inside(each, top) for each in (self.file, self.real))
-
-    @property
-    def real(self) -> str:
-        return paths.realpath(self.file)
+        return bool(top and name_inside(self.file, top))
 
 
 def _traces(settings: str, was: Reach, now: Reach) -> Iterator[_Trace]:
@@ -304,7 +301,7 @@ def _at_work(ledger: Ledger, file: str, times: Sequence[int], skew: int) -> str:
     """
     for run in (each.run for each in ledger.live_runs(limit=_PAGE)) if times else ():
         top, life = _facts(run.facts).ground.top, Life(run.created_at, None, skew)
-        around = top and any(is_inside(each, top) for each in (file, paths.realpath(file)))
+        around = top and name_inside(file, top)
         if around and any(map(life.includes, times)):
             return run.id
     return ""

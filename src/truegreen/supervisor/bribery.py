@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from truegreen.contract import Contract
+from truegreen.paths import name_inside
 from truegreen.record.ledger import Dossier, Ledger
 from truegreen.record.rows import Run
-from truegreen.supervisor.reach import in_tree, safe_path
+from truegreen.supervisor.reach import safe_path
 from truegreen.work.toolchain.programs import chain_of, contents_of, same, signatures
 
 FILES = "judge_files"
@@ -111,7 +112,7 @@ def _files(contract: Contract, root: str, path: str) -> Iterator[str]:
         each for words, at in commands for each in _of_command(words, at, safe_path(path, root))
     ]
     found += [each for entry, at in modules for each in _of_module(entry, at)]
-    yield from dict.fromkeys(each for each in found if not in_tree(each, root))
+    yield from dict.fromkeys(each for each in found if not name_inside(each, root))
 
 
 def _of_command(words: Sequence[str], at: str, path: str) -> Iterator[str]:

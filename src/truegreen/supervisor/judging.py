@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from truegreen.contract import Evaluator, plain
 from truegreen.facts import Finding
 from truegreen.model import ExitReason, FindingOutcome, Level, Phase
+from truegreen.paths import is_inside, name_inside
 from truegreen.supervisor.bribery import bribed
 from truegreen.supervisor.holder import holder_name
 from truegreen.supervisor.place import Place
@@ -162,9 +163,10 @@ class Panel:
 
     def _before_the_agent(self, folder: str) -> str:
         root = self._subject.workspace.root
-        if not _inside(folder, root):
+        theirs = name_inside(folder, root)
+        if not theirs:
             return folder
-        below = paths.relpath(paths.realpath(folder), root)
+        below = paths.relpath(theirs, root)
         return paths.normpath(paths.join(self._laid("base", self._subject.base), below))
 
     def _laid(self, name: str, snapshot: Snapshot) -> str:
@@ -212,7 +214,7 @@ class Panel:
         shown = []
         for name in dict.fromkeys(named):
             path = paths.join(below, name)
-            if _inside(path, tree) and paths.isfile(path):
+            if is_inside(path, tree) and paths.isfile(path):
                 with open(path, "rb") as file:
                     data = file.read(_ARTIFACT_BYTES + 1)
                 text = data[:_ARTIFACT_BYTES].decode("utf-8", "replace")
@@ -329,8 +331,3 @@ def _shown(finding: Finding) -> dict[str, Any]:
         "reason": finding.reason,
         "output": str(finding.evidence.get("output", "")),
     }
-
-
-def _inside(path: str, folder: str) -> bool:
-    real = paths.realpath(path)
-    return real == folder or real.startswith(folder.rstrip("/") + "/")

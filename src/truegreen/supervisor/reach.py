@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from os import path as paths
 
-from truegreen.work.documents import inside
-from truegreen.work.toolchain.reach import named_in
+from truegreen.paths import name_inside
 
 _END = r"(?=[/\s'\":;,&|<>()\]}]|$)"
 """What may follow a path in the midst of a word."""
@@ -29,31 +28,24 @@ def out_of_reach(
 def safe_path(path: str, root: str) -> str:
     """A PATH without the folders that an agent could fill: those of its work tree, and no names."""
     given = path.split(os.pathsep)
-    return os.pathsep.join(each for each in given if paths.isabs(each) and not inside(each, root))
-
-
-def in_tree(path: str, root: str) -> bool:
-    """Whether a path lies in a work tree, by its name or by where its links lead."""
-    return _below(named_in(path, root), root) or inside(path, root)
+    return os.pathsep.join(
+        each for each in given if paths.isabs(each) and not name_inside(each, root)
+    )
 
 
 def _moved(word: str, at: str, root: str, base: Callable[[], str]) -> str:
     option, mark, value = word.partition("=")
     if word.startswith("-"):
         return f"{option}={_moved(value, at, root, base)}" if mark and value else word
-    # By its name first: a link that the agent laid on the way would lead elsewhere.
-    place = named_in(paths.normpath(paths.join(at, word)), root)
+    place = paths.normpath(paths.join(at, word))
     if not word or not (paths.isabs(word) or "/" in word or paths.isfile(place)):
         return _renamed(word, root, base)
-    theirs = next((each for each in (place, paths.realpath(place)) if _below(each, root)), "")
+    # By its first name there: a link that the agent laid further down would lead elsewhere.
+    theirs = name_inside(place, root)
     if not theirs:
         return place if paths.isfile(place) else _renamed(word, root, base)
     copy = paths.normpath(paths.join(base(), paths.relpath(theirs, root)))
     return copy if paths.lexists(copy) or paths.lexists(place) else word
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _renamed(word: str, root: str, base: Callable[[], str]) -> str:

@@ -13,7 +13,10 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
+from truegreen.paths import is_inside
+
 DEPTH = 100
+inside = is_inside
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -33,12 +36,6 @@ class Document(Struct, frozen=True, kw_only=True):
 
 class NotJson(ValueError):
     """The text is no JSON, or JSON that two readers could read in two ways."""
-
-
-def inside(path: str, folder: str) -> bool:
-    """Whether a path, all links resolved, lies in a folder."""
-    real, top = os.path.realpath(path), os.path.realpath(folder)
-    return real == top or real.startswith(top.rstrip("/") + "/")
 
 
 def read_regular(path: str, *, within: str, limit: int) -> Document | Trouble:

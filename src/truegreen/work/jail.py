@@ -17,6 +17,7 @@ import msgspec
 
 from truegreen.contract.terms import Isolation
 from truegreen.errors import IsolationUnavailable
+from truegreen.paths import is_named_inside
 from truegreen.work import become
 
 PROBE_SECONDS = 10
@@ -349,7 +350,7 @@ def _open(profile: Profile, cwd: str, covers: set[str]) -> set[str]:
 
 
 def _inside(path: str, covers: set[str]) -> bool:
-    return any(path == cover or path.startswith(cover.rstrip("/") + "/") for cover in covers)
+    return any(is_named_inside(path, cover) for cover in covers)
 
 
 def _depth(path: str, folders: set[str]) -> int:

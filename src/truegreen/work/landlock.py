@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from truegreen.paths import is_named_inside
 from truegreen.tuples import NamedTuple
 from truegreen.work.jail import DEVICES, Profile, hidden_of
 
@@ -90,7 +91,7 @@ def besides(hidden: set[str]) -> list[str] | None:
     """
     hidden = {path for path in hidden if os.path.lexists(path)}
     ways = {way for path in hidden for way in _ways(path)}
-    ways = {way for way in ways if not any(_below(way, path) for path in hidden)}
+    ways = {way for way in ways if not any(is_named_inside(way, path) for path in hidden)}
     found: list[str] = []
     try:
         for way in sorted(ways):
@@ -109,7 +110,3 @@ def _ways(path: str) -> list[str]:
         path = os.path.dirname(path)
         ways.append(path)
     return ways
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

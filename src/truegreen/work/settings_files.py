@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from os import path as paths
 
 from truegreen.config import FILE_BYTES, FILE_NAME, spot
+from truegreen.paths import is_inside, name_inside
 from truegreen.tuples import NamedTuple
 from truegreen.work.jail import Placed
 
@@ -38,7 +39,7 @@ def compared(before: Mapping[str, str], top: str, used: Iterable[str] = ()) -> d
     return {
         file: kept
         for file, kept in same.items()
-        if not kept or file in named or is_inside(file, top)
+        if not kept or file in named or name_inside(file, top)
     }
 
 
@@ -85,11 +86,6 @@ def still(files: Iterable[str], top: str, covered: Iterable[str] = ()) -> tuple[
         and paths.realpath(file) == file
         and (is_inside(file, top) or not any(is_inside(file, each) for each in covers))
     )
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Whether a path lies in a folder."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _ctime(path: str) -> int:

@@ -470,3 +470,14 @@ def test_a_task_that_is_blocked_at_a_checkpoint_says_that_it_asked(tg: Run):
     tg("cancel", task, "--reason", "not needed")
     shown = tg("show", task).out.splitlines()[1]
     assert "called off; before that: git push" in shown
+
+
+def test_an_acceptance_of_unchecked_work_is_not_called_never_green(tg: Run) -> None:
+    made = tg("run", "--json", "--", "true").json()["id"]
+    tg("review", made, "--accept", "--reason", "read it")
+    shown = tg("show", made).out
+    assert "● succeeded" in shown
+    assert (
+        "Level A0: no check has passed: there is only what the agent, or a person, says." in shown
+    )
+    assert "never green" not in shown + tg("receipt", "show", made).out

@@ -202,10 +202,11 @@ def forged(receipt: Path) -> bytes:
     return json.dumps(envelope, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 
 
-@pytest.mark.parametrize("wrong", ["forged", "cut", "blank", "empty", "text"])
+@pytest.mark.parametrize("wrong", ["forged", "cut", "twice", "empty", "text"])
 def test_what_is_not_genuine_is_named_and_nothing_of_it_is_told(wrong: str, tg: Run, receipt: Path):
     whole = receipt.read_bytes()
-    texts = {"forged": forged(receipt), "cut": whole[:-2], "blank": whole.replace(b",", b", ", 1),
+    twice = whole.replace(b"{", b'{"payload":"",', 1)
+    texts = {"forged": forged(receipt), "cut": whole[:-2], "twice": twice,
              "empty": b"", "text": b"succeeded\n"}  # fmt: skip
     receipt.write_bytes(texts[wrong])
     answer = tg("receipt", "verify", receipt)
@@ -218,6 +219,13 @@ def test_what_is_not_genuine_is_named_and_nothing_of_it_is_told(wrong: str, tg: 
     assert document.json()["genuine"] is False
     assert document.json()["faults"]
     assert document.json()["statement"] is None
+
+
+def test_a_receipt_that_another_tool_wrote_again_is_genuine(tg: Run, receipt: Path):
+    whole = receipt.read_bytes()
+    for data in (whole.rstrip(b"\n"), json.dumps(json.loads(whole), indent=1).encode()):
+        receipt.write_bytes(data)
+        assert tg("receipt", "verify", receipt, "--json").json()["genuine"] is True
 
 
 def test_another_key_does_not_fit(tg: Run, receipt: Path, tmp_path: Path):

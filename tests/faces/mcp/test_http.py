@@ -94,6 +94,7 @@ def site(office: Office) -> Iterator[Site]:
 def test_the_sdks_own_client_lists_calls_and_hears_progress(site: Site, mode: str) -> None:
     token = site.office.key(Role.LEAD, "planner")
     task = opened(site.office.ledger).id
+    site.office.ledger.enlist("h/1", "here")
     heard: list[str] = []
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
@@ -317,6 +318,7 @@ def test_one_caller_waits_so_often_and_what_is_too_much_does_nothing(
     site: Site, waiters: Waiters
 ) -> None:
     lead, task = site.office.key(Role.LEAD, "planner"), opened(site.office.ledger).id
+    site.office.ledger.enlist("h/1", "here")
     lines = [waiters.call(lead, "task_run", task=task) for _ in range(WAITS_EACH)]
     for line in lines:
         heard(line, "not settled")
@@ -336,6 +338,7 @@ def _is_full(site: Site, token: str, task: str) -> bool:
 def test_a_token_that_died_while_it_waited_is_told_nothing(site: Site, waiters: Waiters) -> None:
     ledger = site.office.ledger
     lead, task = site.office.key(Role.LEAD, "planner"), opened(ledger).id
+    ledger.enlist("h/1", "here")
     line = waiters.call(lead, "task_run", task=task)
     heard(line, "not settled")
     token = next(each for each in ledger.tokens() if each.name == "planner")

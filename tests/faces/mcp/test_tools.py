@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,9 @@ from mcp.client import Client
 from tests.faces.conftest import Furnished, Run
 from tests.faces.mcp.conftest import Office, call, tools
 from tests.proofs import counted, noop, regression_only, unproven, weak
-from tests.record.lives import LEAD, OPERATOR, brought, opened, started
+from tests.record.lives import LEAD, OPERATOR, brought, judged, opened, started
 from truegreen.config import load_config
-from truegreen.errors import Forbidden, InvalidInput
+from truegreen.errors import Forbidden, InvalidInput, Refused
 from truegreen.faces import deeds
 from truegreen.faces.mcp import asked
 from truegreen.faces.mcp import tools as catalogue
@@ -26,8 +27,9 @@ from truegreen.faces.mcp.tools import TOOLS, tool
 from truegreen.faces.mcp.visitors import Far, Outside
 from truegreen.faces.ordering import check_ground
 from truegreen.facts import Actor
-from truegreen.model import Role, TaskStatus
-from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.model import Outcome, Role, TaskStatus
+from truegreen.record.ledger import Ledger, Start, open_ledger
+from truegreen.record.lifecycle import SETTLED
 
 READING = {"task_list", "task_show", "agent_list", "inbox_list"}
 LEADING = READING | {
@@ -150,6 +152,10 @@ def test_an_unknown_argument_is_refused_by_every_tool(office: Office, name: str)
         ("task_run", {"task": "tsk_0", "gates": ["true"]}),
         ("task_create", {}),
         ("task_create", {"command": ["true"], "caps": {"turns": "many"}}),
+        ("task_create", {"command": ["true"], "agent": ""}),
+        ("task_create", {"command": ["true"], "template": ""}),
+        ("task_create", {"command": ["true"], "gates": ["true", " "]}),
+        ("task_run", {"task": ""}),
         ("agent_send", {"agent": "agt_0", "message": ""}),
     ],
 )
@@ -444,17 +450,52 @@ def test_a_lead_is_told_that_nobody_is_there_to_carry_its_work_out(office: Offic
     assert "notice" not in call(lead, "task_run", waiting).document
 
 
-def test_run_comes_back_as_soon_as_there_is_a_verdict(office: Office) -> None:
-    task, _ = brought(office.ledger, TaskStatus.SUCCEEDED)
+def test_run_does_not_wait_where_no_scheduler_is(office: Office) -> None:
+    begun = time.monotonic()
+    said = call(office.visitor(Role.LEAD), "task_run", {"command": ["true"]}).document
+    assert time.monotonic() - begun < 5
+    assert (said["task_status"], "notice" in said) == ("queued", True)
+    again = call(office.visitor(Role.LEAD), "task_run", {"task": said["id"]}).document
+    assert time.monotonic() - begun < 5
+    assert "notice" in again
+
+
+@pytest.mark.parametrize("status", sorted(SETTLED))
+def test_run_of_a_settled_task_is_refused_as_an_attempt_is(
+    office: Office, status: TaskStatus
+) -> None:
+    task, _ = brought(office.ledger, status)
     begun = time.monotonic()
     said = call(office.visitor(Role.LEAD), "task_run", {"task": task.id, "wait_seconds": 50})
     assert time.monotonic() - begun < 5
+    with pytest.raises(Refused) as refused:
+        office.ledger.start(task.id, Start("h/1"))
+    assert said.error == refused.value.code
+    assert office.ledger.task(task.id) == task
+
+
+def test_run_of_a_sealed_task_is_refused(office: Office) -> None:
+    task, _ = brought(office.ledger, TaskStatus.SUCCEEDED)
+    boss = office.visitor(Role.OPERATOR)
+    call(boss, "task_terminate", {"task": task.id})
+    assert call(boss, "task_run", {"task": task.id}).error == "terminated"
+
+
+def test_run_comes_back_as_soon_as_there_is_a_verdict(office: Office) -> None:
+    task, ticket = brought(office.ledger, TaskStatus.PENDING_EVAL)
+    timer = threading.Timer(0.5, judged, (office.ledger, ticket, Outcome.PASSED))
+    timer.start()
+    begun = time.monotonic()
+    said = call(office.visitor(Role.LEAD), "task_run", {"task": task.id, "wait_seconds": 50})
+    timer.join()
+    assert time.monotonic() - begun < 10
     assert said.document["task_status"] == "succeeded"
 
 
 def test_a_client_that_gave_up_waits_for_nothing_any_more(office: Office) -> None:
     """A call ends with whoever made it: it does not wait its fifty seconds out."""
     task = opened(office.ledger).id
+    office.ledger.enlist("h/1", "here")
     visitor = office.visitor(Role.LEAD)
 
     async def talk() -> None:

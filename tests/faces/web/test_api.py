@@ -284,6 +284,18 @@ def test_a_task_is_created_as_add_creates_it(web: Web, tmp_path: Path):
     assert terms["rescue"] == []
 
 
+def test_an_empty_word_orders_nothing(web: Web, tmp_path: Path):
+    many = ("gates", "protect", "may_edit", "evaluators", "wait_for", "rescue")
+    empty = dict.fromkeys(("task", "agent", "title", "goal", "role", "claim_file"), "")
+    before = web.ledger.page().tasks
+    for name, value in {**empty, **{name: [" "] for name in many}, "command": [""]}.items():
+        order = {"command": ["true"], "cwd": str(tmp_path), name: value}
+        answer = web.client(Role.OPERATOR).post(f"{API}/tasks", json=order)
+        assert answer.status_code == 422, (name, answer.text)
+        assert f"{name} is empty" in answer.json()["error"]["message"]
+    assert web.ledger.page().tasks == before
+
+
 def test_a_lead_can_not_loosen_what_keeps_agents_in(web: Web, tmp_path: Path):
     loosening = ({"isolation": "none"}, {"pass_env": ["HOME"]}, {"gate_env": ["A_KEY"]})
     for more in (*loosening, {"gateway": True}):

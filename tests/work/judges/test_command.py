@@ -437,7 +437,8 @@ def test_a_review_that_passes_shows_evidence(tmp_path: Path):
     for source, why in (
         ("say(verdict='pass')", "a pass without evidence"),
         ("say()", "a pass without evidence"),
-        ("say(evidence=['ran it'])", ""),
+        ("say(evidence=['ran it'])", "a pass without evidence"),
+        ("say(evidence=[{'where': 'a.py', 'saw': 'the guard'}])", ""),
         ("say(verdict='fail')", ""),
         ("say(score=0.1)", ""),
     ):

@@ -31,6 +31,8 @@ _LISTED = {
     "post": "truegreen outlets",
     "server": "truegreen up",
 }
+TASK_OR_AGENT = "any"
+"""The kind of what may be a task or an agent, as `terminate` takes it."""
 _AT_HOME = {
     "tsk_": ("task", "truegreen show {}"),
     "run_": ("run", "truegreen log {}"),
@@ -153,8 +155,16 @@ def _look(frame: Frame, error: TruegreenError) -> str:
 
 def _meant(frame: Frame, kind: str) -> str:
     """Where an id belongs that was given as that of something else."""
-    given = [(word, home) for word in frame.words for home in _AT_HOME if word.startswith(home)]
-    return next((_AT_HOME[h][1].format(w) for w, h in given if _AT_HOME[h][0] != kind), "")
+    known = ("task", "agent") if kind == TASK_OR_AGENT else (kind,)
+    for word in frame.words:
+        for beginning, (home, command) in _AT_HOME.items():
+            if not word.startswith(beginning):
+                continue
+            if home not in known:
+                return command.format(word)
+            if kind == TASK_OR_AGENT:
+                return _LISTED.get(home, "")
+    return ""
 
 
 def _unknown(frame: Frame, error: Exception) -> int:

@@ -17,7 +17,7 @@ from truegreen.faces.cli.declared import (
     Declared,
     Option,
 )
-from truegreen.faces.meant import nearest
+from truegreen.faces.meant import empty_value, nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -31,6 +31,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
 Offer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
+_MAY_BE_EMPTY = ("--labels",)
+"""A machine that offers no labels may say so."""
 _HELP = {name.split(" ")[0]: words for name, words in SHARED.items()}
 
 
@@ -38,6 +40,12 @@ class Spoken(click.Command):
     """A command whose help ends with examples, and is JSON when that was asked for."""
 
     examples: tuple[str, ...] = ()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; an option with an empty value is refused, for it would say nothing."""
+        if not ctx.resilient_parsing and any(not word.rpartition("=")[2].strip() for word in args):
+            _check_not_empty(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         """The help text."""
@@ -112,6 +120,25 @@ class Word(click.Choice[str]):
             known = [str(choice) for choice in self.choices]
             hint = _hint(nearest(str(value), known)) or f" It is one of {', '.join(known)}."
             self.fail(f"'{value}' is no such word.{hint}", param, ctx)
+
+
+def _check_not_empty(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse an empty word, which an unset variable of a shell leaves; a free text may be empty."""
+    given, _, _ = command.make_parser(ctx).parse_args(args=list(args))
+    for param in command.get_params(ctx):
+        value = given.get(param.name or "")
+        empty = any(isinstance(each, str) and not each.strip() for each in _several(value))
+        flag = max(param.opts, key=len)
+        free = param.metavar == "TEXT" or flag in _MAY_BE_EMPTY
+        if isinstance(param, click.Option) and empty and not free:
+            from truegreen.errors import InvalidInput  # noqa: PLC0415 - only a refusal needs it
+
+            message = empty_value(flag, flag.removeprefix("--"))
+            raise InvalidInput(message, path=flag, allowed=(f"{ctx.command_path} --help",))
+
+
+def _several(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def offered(*kinds: str, statuses: Sequence[TaskStatus] = ()) -> Offer:

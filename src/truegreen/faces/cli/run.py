@@ -309,7 +309,6 @@ _CONTRACT = (
         "A [tasks] template.",
         "NAME",
         called="template",
-        default="",
         offers=("[tasks]",),
     ),
     Option("--agent", "An [agents] table of truegreen.toml.", "NAME", offers=("[agents]",)),

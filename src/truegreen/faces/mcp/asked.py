@@ -117,7 +117,9 @@ class Order(Asked, frozen=True):
     goal: Annotated[str | None, Meta(description="What is to be achieved.")] = None
     title: Annotated[str | None, Meta(description="A few words for lists.")] = None
     done_when: Annotated[str | None, Meta(description="How to know that it is achieved.")] = None
-    template: Annotated[str, Meta(description="A task of truegreen.toml to begin with.")] = ""
+    template: Annotated[str | None, Meta(description="A task of truegreen.toml to begin with.")] = (
+        None
+    )
     agent: Annotated[str | None, Meta(description="An agent of truegreen.toml.")] = None
     command: Annotated[
         tuple[str, ...], Meta(description="Or the agent's command, word by word.")

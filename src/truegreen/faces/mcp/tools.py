@@ -29,8 +29,10 @@ from truegreen.faces.mcp.seats import Reply, Seat, Waiting
 from truegreen.faces.triage import next_item
 from truegreen.faces.waits import add_waits
 from truegreen.facts import Actor
-from truegreen.model import ClaimKind, Role
+from truegreen.model import ClaimKind, Move, Role
 from truegreen.record.ledger import Filter, Ledger
+from truegreen.record.lifecycle import decide
+from truegreen.record.rows import Task
 from truegreen.tuples import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., Reply])
@@ -239,9 +241,10 @@ def task_create(chair: Chair, given: asked.Order) -> Document:
 def task_run(chair: Chair, given: asked.Running) -> Reply:
     """Have a task carried out now, and wait a while for its verdict.
 
-    A new one goes to the front of the queue; or name one that is queued already. Not settled in
-    time is no failure: look at task_status, and call again with its id to go on waiting. A
-    `notice` says that nobody is there to carry it out.
+    A new one goes to the front of the queue; or name one that is queued or under way already. A
+    settled or terminated task is refused: task_show has its verdict. Not settled in time is no
+    failure: look at task_status, and call again with its id to go on waiting. A `notice` says that
+    no scheduler is there to carry it out; then the call does not wait.
     """
     order = given.options()
     if given.task is None:
@@ -251,7 +254,14 @@ def task_run(chair: Chair, given: asked.Running) -> Reply:
     else:
         _check_alone(given)
         task = chair.ledger.find("tsk", given.task)
+        _check_not_over(chair.ledger.task(task))
     return _waited(chair, task, given.wait_seconds)
+
+
+def _check_not_over(task: Task) -> None:
+    """Refuse a task that never starts again by itself, as `attempt` does."""
+    if task.settled_at is not None or task.sealed_at is not None:
+        decide(task.status, Move.START, sealed=task.sealed_at is not None)
 
 
 def _check_alone(given: asked.Running) -> None:
@@ -267,11 +277,21 @@ def _differs(one: asked.Running, other: asked.Running, name: str) -> bool:
     return bool(getattr(one, name) != getattr(other, name))
 
 
+_STARTS_WITHIN = 1.0
+"""Seconds that a scheduler which is started together with its lead may need to report."""
+
+
 def _waited(chair: Chair, task: str, seconds: float) -> Waiting:
     watched = Watched(chair.ledger, [task], quiet=True)
-    lookout, deadline = Lookout(chair.ledger), time.monotonic() + seconds
+    begun = time.monotonic()
+    lookout, deadline = Lookout(chair.ledger), begun + seconds
+    attended = False
 
     def look() -> Document | None:
+        nonlocal attended, deadline
+        if not attended and time.monotonic() >= begun + _STARTS_WITHIN:
+            attended = not is_unattended(chair.ledger, task)
+            deadline = deadline if attended else begun
         if watched.are_over() or time.monotonic() >= deadline:
             return _unsettled(chair, chair.deeds.shown(task))
         lookout.recover()

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from truegreen.evidence import evidence_in
 from truegreen.model import ExitReason, FindingOutcome, TaskStatus
 from truegreen.outlets.audit.looking import DECIDED, QA, Look
 from truegreen.outlets.audit.report import Case, Cases, Qa, Rate
 from truegreen.outlets.audit.tallying import Listing
 from truegreen.record.ledger.audits import AuditedFinding
 from truegreen.record.ledger.terms import Terms
+from truegreen.record.ledger.verdicts import WITHOUT_EVIDENCE
 from truegreen.record.rows import Task
 
 QUICKEST_US = 2_000_000
 """No agent reads a change and tries it in less."""
-_ABOUT_ITSELF = ("review", "identity", "usage", "dimensions", "flags")
 _OVER = (
     *(TaskStatus.FAILED, TaskStatus.NEEDS_REVIEW, TaskStatus.BLOCKED),
     *(TaskStatus.CANCELED, TaskStatus.TERMINATED),
@@ -45,8 +46,8 @@ class Doubts:
 
     def _take_review(self, look: Look, review: AuditedFinding) -> None:
         passed = review.outcome is FindingOutcome.PASSED
-        shown = {k: v for k, v in review.shown.items() if k not in _ABOUT_ITSELF and v}
-        if passed and not shown:
+        bare = passed and not evidence_in(review.shown.get("evidence"))
+        if bare or review.shown.get(WITHOUT_EVIDENCE):
             self._without_evidence.add(look, f"{review.judge} passed it and shows nothing")
         if _is_author(look, review):
             self._same.add(look, f"{review.judge} reviewed its own work")

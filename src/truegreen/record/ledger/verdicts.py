@@ -14,6 +14,7 @@ import msgspec
 
 from truegreen.contract import checked
 from truegreen.errors import Forbidden, InvalidInput, Refused, Stale
+from truegreen.evidence import evidence_in, subject_of
 from truegreen.facts import SYSTEM, Actor, Finding, Proof, Ticket, Verdict
 from truegreen.model import (
     ExitDetail,
@@ -53,7 +54,12 @@ CLAIMS = "claims"
 """The meter of statements by outcome and agent."""
 NOOP = "noop"
 """What a verdict names as its proof where there was nothing to do."""
-_PROVES = {"evaluator": "evaluator", "qa": "review"}
+QA_KIND = "qa"
+UNRECORDED = "unrecorded"
+"""Evidence of a review that the reviewer's recorded run does not contain."""
+WITHOUT_EVIDENCE = "without_evidence"
+_WHY = 200
+_PROVES = {"evaluator": "evaluator", QA_KIND: "review"}
 """Checks other than gates that prove by having agreed."""
 _MOST_FINDINGS = 1000
 UNDER_CHECK = (TaskStatus.PENDING_EVAL, TaskStatus.FAILED_PENDING_EVAL)
@@ -268,6 +274,8 @@ class Verdicts(Chains, Strikes):
         if not finding.binding or finding.phase is Phase.BASELINE:
             raise InvalidInput("a QA verdict binds, and is about what the run left")
         _check_finding(finding)
+        finding = with_evidence_only(finding)
+        _check_finding(finding)
 
         def act(tx: Tx) -> Callable[[], Task]:
             review = self._held(tx, ticket, actor)
@@ -291,6 +299,25 @@ class Verdicts(Chains, Strikes):
             return lambda: read(Task, hit.row)
 
         return self._witnessed("record_qa", actor, ticket, act, finding)
+
+
+def with_evidence_only(finding: Finding) -> Finding:
+    """A review's answer as it is recorded: a pass that shows nothing is inconclusive."""
+    told = finding.evidence
+    if finding.outcome is not FindingOutcome.PASSED or evidence_in(told.get("evidence")):
+        return finding
+    unrecorded = evidence_in(told.get(UNRECORDED))
+    if unrecorded:
+        why = f"the reviewer's recorded output does not contain {subject_of(unrecorded[0])!r}"
+    else:
+        why = "it names no command or artifact together with what that showed"
+    reason = f"passed without evidence ({why[:_WHY]}): {finding.reason}"[:REASON_LIMIT]
+    return msgspec.structs.replace(
+        finding,
+        outcome=FindingOutcome.INCONCLUSIVE,
+        reason=reason,
+        evidence={**told, WITHOUT_EVIDENCE: True},
+    )
 
 
 def rejected_tree(judge: str, reason: str) -> str:
@@ -404,10 +431,17 @@ def _check_proven(work: Work, found: list[FindingRow], verdict: Verdict) -> None
         and finding.phase is not Phase.BASELINE
         and finding.digest == verdict.digest
         and finding.outcome is FindingOutcome.PASSED
-        and (finding.kind in _PROVES or finding.before is FindingOutcome.FAILED)
+        and (_agrees(finding) or finding.before is FindingOutcome.FAILED)
     }
     if unsupported := [name for name in proof.by if name not in known]:
         raise Refused(f"no finding proves it by {', '.join(unsupported)}")
+
+
+def _agrees(finding: FindingRow) -> bool:
+    """Whether a check other than a gate passed, and with evidence where it is a review."""
+    if finding.kind != QA_KIND:
+        return finding.kind in _PROVES
+    return bool(evidence_in(msgspec.json.decode(finding.evidence).get("evidence")))
 
 
 def _check_no_red(found: list[FindingRow], digest: str) -> None:
@@ -457,17 +491,14 @@ def _acceptance(verdict: Verdict, found: list[FindingRow], actor: Actor) -> str:
 
 def _after_qa(before: str, finding: Finding) -> str:
     """What QA said, and behind a pass what it rests on."""
-    bare = finding.outcome is FindingOutcome.PASSED and not finding.evidence.get("evidence")
-    said = f"QA {finding.outcome}{' without evidence' if bare else ''}: {finding.reason}"
-    agrees = finding.outcome is FindingOutcome.PASSED and before and not bare
+    said = f"QA {finding.outcome}: {finding.reason}"
+    agrees = finding.outcome is FindingOutcome.PASSED and before
     return (f"{before}; {said}" if agrees else said)[:REASON_LIMIT]
 
 
 def _qa_verdict(work: Work, finding: Finding) -> Verdict:
-    """QA that shows no evidence has not checked."""
-    shown = finding.evidence.get("evidence")
     words = {
-        FindingOutcome.PASSED: Outcome.PASSED if shown else Outcome.INCONCLUSIVE,
+        FindingOutcome.PASSED: Outcome.PASSED,
         FindingOutcome.FAILED: Outcome.FAILED,
     }
     outcome = words.get(finding.outcome, Outcome.INCONCLUSIVE)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 
 from truegreen.contract import Gate, Isolation
+from truegreen.paths import name_inside
 from truegreen.tuples import NamedTuple
-from truegreen.work.documents import Document, inside, read_regular
+from truegreen.work.documents import Document, read_regular
 from truegreen.work.gates.own import READERS, own_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of, programs_of
@@ -88,9 +89,7 @@ class _View:
 
     def _worked_on(self, path: str) -> bool:
         """By its name, by its folder (an environment links to programs elsewhere), or by target."""
-        place = self.scene.place
-        named = f"{os.path.normpath(path)}/".startswith(f"{place}/")
-        return named or inside(os.path.dirname(path), place) or inside(path, place)
+        return bool(name_inside(path, self.scene.place))
 
     def _pinned(self, path: str) -> bool:
         return self.jailed and self.scene.tools.pin_of(path) is not None

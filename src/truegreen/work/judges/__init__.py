@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from truegreen.contract import Evaluator
 from truegreen.errors import IsolationUnavailable, Unavailable
+from truegreen.evidence import evidence_in
 from truegreen.model import FindingOutcome
 from truegreen.work.judges.answer import Opinion, no_answer, weighed
 from truegreen.work.judges.bench import Bench, Heartbeat, Spent
@@ -68,6 +69,7 @@ def ask(
 
 def _evidenced(judge: Evaluator, opinion: Opinion) -> Opinion:
     """A review that passes shows what it looked at."""
-    if opinion.evidence or weighed(judge, opinion, rescue=False)[0] is not FindingOutcome.PASSED:
+    passed = weighed(judge, opinion, rescue=False)[0] is FindingOutcome.PASSED
+    if not passed or evidence_in(opinion.evidence):
         return opinion
     return replace(opinion, verdict=None, score=None, trouble="a pass without evidence")

@@ -62,6 +62,8 @@ class Opinion(Struct, frozen=True, kw_only=True):
     reason: str = ""
     dimensions: dict[str, float] = {}
     evidence: tuple[dict[str, Any], ...] = ()
+    unrecorded: tuple[dict[str, Any], ...] = ()
+    """Evidence that the recorded output of the reviewer does not contain: it does not count."""
     tokens: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from truegreen.work.documents import inside
+from truegreen.paths import name_inside
 from truegreen.work.jail import find_program
 from truegreen.work.judges.bench import Bench
 
@@ -44,8 +44,7 @@ def found(command: Sequence[str], bench: Bench) -> Found:
 def theirs(path: str, bench: Bench) -> bool:
     """Whether an agent could have written what lies at a path."""
     folders = [folder for folder in (bench.place, bench.tree) if folder]
-    named = os.path.normpath(path)
-    return any(inside(path, folder) or inside(os.path.dirname(named), folder) for folder in folders)
+    return any(name_inside(path, folder) for folder in folders)
 
 
 def _program(name: str, path: str, at: str) -> str:

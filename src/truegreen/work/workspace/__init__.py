@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import msgspec
 
 from truegreen import errors
+from truegreen.paths import is_inside
 from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
 from truegreen.work.workspace import dotgit, laying, names, objects
@@ -451,9 +452,8 @@ def _checked(name: str) -> str:
 
 def _below(root: str, folder: str) -> bytes:
     """The path of a folder of ours in the workspace; empty if it lies elsewhere."""
-    if folder == root or os.path.commonpath((root, folder)) == folder:
+    if is_inside(root, folder):
         raise errors.InvalidInput(
             f"the workspace {root} lies in {folder}, where truegreen's own files are"
         )
-    inside = os.path.commonpath((root, folder)) == root
-    return os.fsencode(os.path.relpath(folder, root)) if inside else b""
+    return os.fsencode(os.path.relpath(folder, root)) if is_inside(folder, root) else b""

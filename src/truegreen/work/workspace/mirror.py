@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 
 from truegreen import errors
+from truegreen.paths import name_inside
 from truegreen.work.process import Done, tool
 from truegreen.work.workspace import dotgit
 from truegreen.work.workspace.disk import UNFINISHED, put, read_bounded, room, sync_folder
@@ -68,10 +69,10 @@ def find_git(outside: str) -> str:
         place for place in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(place)
     ]
     for place in (*PLACES, *named):
-        program = os.path.realpath(os.path.join(place, "git"))
-        inside = os.path.commonpath((program, outside)) == outside
-        if not inside and os.path.isfile(program) and os.access(program, os.X_OK):
-            return os.path.join(place, "git")
+        program = os.path.join(place, "git")
+        usable = os.path.isfile(program) and os.access(program, os.X_OK)
+        if usable and not name_inside(program, outside):
+            return program
     raise errors.Unavailable(f"{NO_GIT}: {GET_GIT}")
 
 

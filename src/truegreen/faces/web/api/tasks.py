@@ -70,7 +70,7 @@ class EventQuery(Taken, frozen=True):
 class Order(Taken, frozen=True):
     """A task that somebody wants done: the options of `truegreen add` by their names."""
 
-    task: Word = ""
+    task: Word | None = None
     agent: Word | None = None
     title: Words | None = None
     goal: Annotated[str, Meta(max_length=65536)] | None = None

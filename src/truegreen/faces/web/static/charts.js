@@ -1,7 +1,7 @@
 // Draws the history with uPlot over the picture that came with the page: axes, and values under the pointer.
 (() => {
   "use strict";
-  const HEIGHT = 210, plots = new WeakMap();
+  const HEIGHT = 210, LABEL = 70, plots = new WeakMap();
   const colour = (tone) => {
     const [name, faded] = tone.split(" ");
     return ink(`${name}-${faded ? "pale" : "fill"}`);
@@ -19,8 +19,11 @@
       value: (_, __, ___, at) => at === null ? "–" : String(told.layers[number].runs[at]),
     });
     // Labels come with the page, in its zone; where several bars share one, the first has it.
+    // The first day may have a bar or two only: then its label gives way to that of the next day.
     const first = told.at.filter((_, at) => told.labels[at] !== told.labels[at - 1]);
-    const every = Math.max(1, Math.ceil(first.length * 70 / Math.max(1, width - 40)));
+    const room = told.seconds * told.at.length * LABEL / Math.max(1, width - 56);
+    if (first[1] - first[0] < Math.min(room, first[2] - first[1])) first.shift();
+    const every = Math.max(1, Math.ceil(first.length * LABEL / Math.max(1, width - 40)));
     const splits = first.filter((_, number) => number % every === 0);
     const label = (at) => told.labels[told.at.indexOf(at)] ?? "";
     const axis = {stroke: ink("soft"), font: "12px system-ui, sans-serif", ticks: {show: false}};

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from truegreen.errors import InvalidInput, Stale, Unavailable, unwritable
+from truegreen.paths import is_inside
 from truegreen.tuples import NamedTuple
 from truegreen.work.agents.installing.places import Place, Scope
 
@@ -56,7 +57,7 @@ def read(place: Place) -> Found:
     """A settings file, or that there is none; what can't be changed safely is refused."""
     path = _resolved(place)
     note = ""
-    if os.path.islink(place.path) and not _inside(path, place.folder):
+    if os.path.islink(place.path) and not is_inside(path, place.folder):
         note = f"{place.path} is a link: {path} is what changes"
     try:
         with open(path, "rb", opener=_opened) as file:
@@ -84,11 +85,6 @@ def _resolved(place: Place) -> str:
         message = f"{place.path} is a link to nowhere: mend or remove it first"
         raise InvalidInput(message, path=place.path)
     return path
-
-
-def _inside(path: str, folder: str) -> bool:
-    folder = os.path.realpath(folder)
-    return os.path.commonpath([path, folder]) == folder
 
 
 def _text(data: bytes, path: str) -> str:

@@ -1,0 +1,102 @@
+"""Evidence of a review: which entries count, and what a recording of the reviewer confirms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from truegreen.evidence import evidence_in, is_recorded, printed_before_verdict, tool_calls
+
+RAN = {"command": "cat out.txt", "saw": "hello"}
+VERDICT = json.dumps({"verdict": "pass", "evidence": [RAN]})
+CALLS: dict[str, dict[str, Any]] = {
+    "claude": {
+        "type": "assistant",
+        "message": {"content": [{"type": "tool_use", "input": {"command": "cd x; cat out.txt"}}]},
+    },
+    "codex": {
+        "type": "item.completed",
+        "item": {"type": "command_execution", "command": "/bin/bash -lc 'cat \"out.txt\"'"},
+    },
+    "gemini": {
+        "type": "tool_use",
+        "tool_name": "run_shell_command",
+        "parameters": {"command": "cat  out.txt"},
+    },
+    "opencode": {
+        "type": "tool_use",
+        "part": {"type": "tool", "tool": "bash", "state": {"input": {"command": "cat out.txt"}}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        RAN,
+        {"artifact": "report.html", "saw": "3 of 3"},
+        {"where": "a.py:3", "saw": "the guard"},
+        {"command": "pytest -q", "exit_code": 0},
+        {"command": "wc -l out.txt", "saw": 1},
+    ],
+)
+def test_an_entry_counts_that_names_its_subject_and_what_it_showed(entry: dict[str, Any]) -> None:
+    assert evidence_in([entry]) == [entry]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "x",
+        RAN,
+        ["x"],
+        [{"text": "I tried it"}],
+        [{"command": "", "saw": ""}],
+        [{"command": " ", "saw": "fine"}],
+        [{"command": "pytest -q"}],
+        [{"command": "pytest -q", "saw": "…"}],
+        [{"command": "pytest -q", "exit_code": True}],
+        [{"saw": "fine"}],
+        [{"command": ["pytest"], "saw": {"a": 1}}],
+    ],
+)
+def test_what_shows_nothing_does_not_count(given: object) -> None:
+    assert evidence_in(given) == []
+
+
+@pytest.mark.parametrize("event", CALLS.values(), ids=CALLS)
+def test_a_tool_call_of_each_client_confirms_its_command(event: dict[str, Any]) -> None:
+    calls = tool_calls([b"no event", json.dumps(event).encode()])
+    assert calls is not None
+    assert is_recorded(RAN, calls)
+    assert not is_recorded({"command": "pytest -q", "saw": "1 passed"}, calls)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "result", "result": VERDICT},
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "cat out.txt"}]}},
+        {"type": "user", "message": {"content": [{"type": "tool_result", "content": VERDICT}]}},
+        {"message": {"content": [{"type": "tool_use", "input": {"content": VERDICT}}]}},
+        {"item": {"command": f"bash -lc 'echo {json.dumps(VERDICT)} > verdict.json'"}},
+    ],
+)
+def test_the_verdict_and_words_confirm_nothing(event: dict[str, Any]) -> None:
+    calls = tool_calls([json.dumps(event).encode()])
+    assert calls is not None
+    assert not is_recorded(RAN, calls)
+
+
+def test_what_ran_before_the_verdict_in_the_same_call_is_confirmed() -> None:
+    call = {"item": {"command": f"cat out.txt && echo '{VERDICT}' > verdict.json"}}
+    assert is_recorded(RAN, tool_calls([json.dumps(call).encode()]) or [])
+
+
+def test_output_without_events_is_no_stream_of_a_client() -> None:
+    assert tool_calls([b"+ cat out.txt", b"[1]", b"\xff", b"[" * 100_000]) is None
+    assert printed_before_verdict(f"+ cat out.txt\n{VERDICT}\n") == "+ cat out.txt\n"
+    assert printed_before_verdict("+ cat out.txt\n") == "+ cat out.txt\n"
