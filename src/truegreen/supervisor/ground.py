@@ -18,7 +18,6 @@ from truegreen.errors import InvalidInput
 from truegreen.record.ledger import Dossier
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
-from truegreen.work.gates.needed_files import kept, needed_files
 from truegreen.work.toolchain import Toolchain
 from truegreen.work.toolchain.taking import Base, take
 from truegreen.work.workspace import Globs, Snapshot, Workspace, top_of
@@ -107,8 +106,7 @@ def first_ground(
         hidden=place.hidden,
         told=lambda path: phase("tools", path),
     )
-    needed = needed_files(contract, workspace, base, folder)
-    files = kept(workspace, needed, f"{task}_files", base)
+    files = _files_for_gates(contract, workspace, base, folder, task) if contract.gates else None
     ground = Ground(
         top=workspace.root,
         folder=folder,
@@ -119,6 +117,16 @@ def first_ground(
         files=files.id if files else "",
     )
     return ground, workspace, base
+
+
+def _files_for_gates(
+    contract: Contract, workspace: Workspace, base: Snapshot, folder: str, task: str
+) -> Snapshot | None:
+    """Keep the ignored files that gates need, as they are before the first attempt."""
+    from truegreen.work.gates.needed_files import kept, needed_files  # noqa: PLC0415 - start-up
+
+    needed = needed_files(contract, workspace, base, folder)
+    return kept(workspace, needed, f"{task}_files", base)
 
 
 def ground_here(dossier: Dossier, contract: Contract) -> Ground | None:

@@ -30,7 +30,6 @@ from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
 from truegreen.supervisor.prepared import Prepared
 from truegreen.supervisor.watch import Watch
-from truegreen.work.gates.needed_files import copied, needed_files
 from truegreen.work.workspace import Snapshot, Workspace, dotgit, top_of
 from truegreen.work.workspace.disk import put
 from truegreen.work.workspace.remote import Remote, bare, check_source
@@ -91,6 +90,7 @@ def _check_first(dossier: Dossier, contract: Contract, folder: str) -> None:
 
 def _check_out(ledger: Ledger, place: Place, task: str, contract: Contract, watch: Watch) -> None:
     """Make the checkout of a task from the folder that it was added in."""
+    from truegreen.work.gates.needed_files import copied, needed_files  # noqa: PLC0415 - as below
     from truegreen.work.workspace.checkout import check_out  # noqa: PLC0415 - few tasks have one
 
     top, folder = top_of(contract.cwd), checkout_of(place, task)

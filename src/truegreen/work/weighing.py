@@ -50,7 +50,9 @@ def compared(gate: Gate, finding: Finding, before: Finding | None, *, changed: b
     told: dict[str, Any] = {"before_reason": before.reason}
     note = ""
     if before.outcome not in _DECIDED:
-        note, told["no_baseline"] = f"before the agent: {before.reason}", True
+        same = before.reason == finding.reason
+        note = "before the agent, too" if same else f"before the agent: {before.reason}"
+        told["no_baseline"] = True
     elif before.outcome is _PASSED and gate.before is not Before.PASS:
         told["non_discriminating"] = True
         note = "passed before the agent started, too" if gate.before is Before.FAIL else ""

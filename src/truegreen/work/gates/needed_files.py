@@ -34,8 +34,6 @@ def needed_files(contract: Contract, workspace: Workspace, base: Snapshot, folde
     `folder` is where commands run. InvalidInput says that a file that the order names is not there,
     or is in the copy already.
     """
-    if not contract.gates:
-        return set()
     known = set(workspace.paths(base))
     found = set(imported_files(workspace, base, known))
     for gate in contract.gates:
