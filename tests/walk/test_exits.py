@@ -376,6 +376,21 @@ def test_a_big_output_is_kept_bounded_with_its_true_size(walk: Walk) -> None:
     assert os.path.getsize(kept["log"]) < 70_000_000
 
 
+def test_the_end_of_a_long_output_is_kept(walk: Walk) -> None:
+    agent = "seq 1 25000000; echo all done"
+    got = walk.run("--gate", "true", *shell(agent))
+    kept = got.latest["facts"]["output"]
+    assert (kept["size"] > 200_000_000, kept["truncated"]) == (True, True)
+    answer = walk.tg("log", got.task["id"], "--tail", "3")
+    assert answer.out == "24999999\n25000000\nall done\n"
+    assert f"{kept['missing']:,} bytes in the middle are missing" in answer.err
+    log = Path(got.latest["facts"]["log"]).read_bytes()
+    note = f"[truegreen: {kept['missing']:,} of {kept['size']:,} bytes are missing here]".encode()
+    head, _, tail = log.partition(note)
+    assert head.startswith(b"1\n2\n3\n")
+    assert 250_000 < len(tail) <= 256 * 1024 + 1
+
+
 def test_secrets_of_the_environment_do_not_reach_the_log(walk: Walk) -> None:
     secret = "s3cr3t-value-of-mine"  # noqa: S105 - made up
     agent = shell('echo "key $MY_API_KEY"; cat $TRUEGREEN_TOKEN_FILE')
