@@ -554,4 +554,5 @@ def test_the_retry_policy_is_selectable_per_reason_and_detail(words):
 def test_by_default_everything_is_retried_but_what_no_retry_would_cure():
     contract = Contract(title="t")
     never = {detail for detail in ExitDetail if PARENT[detail] in FOR_PEOPLE} | NO_BLIND_RETRY
+    never |= {ExitDetail.SUPERVISOR_RESTARTED}  # always tried again: no policy decides about it
     assert {detail for detail in ExitDetail if not contract.may_retry(detail)} == never

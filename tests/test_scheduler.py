@@ -21,9 +21,10 @@ from truegreen.errors import StoreUnreachable
 from truegreen.facts import WakeState
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.ledger import Ledger, Start
-from truegreen.scheduler import SHUT_DOWN, Carried, Scheduler
+from truegreen.scheduler import Carried, Scheduler
 from truegreen.supervisor.corridor import Supervisor
 from truegreen.supervisor.holder import holder_name, host_name
+from truegreen.work.exits import SHUT_DOWN
 from truegreen.work.tree import Identity
 
 S = TaskStatus

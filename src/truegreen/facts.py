@@ -41,6 +41,8 @@ EXIT = "exit"
 """The source of a claim without words: an exit code stands for it."""
 OUTPUT = "output"
 """The source of a claim whose words are the last lines that a plain command printed."""
+LAST_WORDS = "last_words"
+"""The fact of a crashed run that holds the last lines that its agent printed."""
 NOT_STARTED = "not_started"
 """The fact of a run whose agent was not started: what was asked for can't be shown that way."""
 

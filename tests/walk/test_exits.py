@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -374,6 +376,21 @@ def test_a_big_output_is_kept_bounded_with_its_true_size(walk: Walk) -> None:
     assert os.path.getsize(kept["log"]) < 70_000_000
 
 
+def test_the_end_of_a_long_output_is_kept(walk: Walk) -> None:
+    agent = "seq 1 25000000; echo all done"
+    got = walk.run("--gate", "true", *shell(agent))
+    kept = got.latest["facts"]["output"]
+    assert (kept["size"] > 200_000_000, kept["truncated"]) == (True, True)
+    answer = walk.tg("log", got.task["id"], "--tail", "3")
+    assert answer.out == "24999999\n25000000\nall done\n"
+    assert f"{kept['missing']:,} bytes in the middle are missing" in answer.err
+    log = Path(got.latest["facts"]["log"]).read_bytes()
+    note = f"[truegreen: {kept['missing']:,} of {kept['size']:,} bytes are missing here]".encode()
+    head, _, tail = log.partition(note)
+    assert head.startswith(b"1\n2\n3\n")
+    assert 250_000 < len(tail) <= 256 * 1024 + 1
+
+
 def test_secrets_of_the_environment_do_not_reach_the_log(walk: Walk) -> None:
     secret = "s3cr3t-value-of-mine"  # noqa: S105 - made up
     agent = shell('echo "key $MY_API_KEY"; cat $TRUEGREEN_TOKEN_FILE')
@@ -568,3 +585,85 @@ def test_partial_work_of_a_failed_run_can_be_had_back(git_walk: Walk) -> None:
         ["git", "show", f"{ref}:half.txt"], cwd=git_walk.folder, check=True, capture_output=True
     )
     assert kept.stdout == b"half\n"
+
+
+CRASHES = {
+    "a plain command": "echo 'Not logged in · Please run /login'; exit 1",
+    "on standard error": "echo 'Not logged in · Please run /login' >&2; exit 1",
+}
+
+
+@pytest.mark.parametrize("how", CRASHES)
+def test_the_last_words_of_a_crashed_agent_stand_before_the_gate(walk: Walk, how: str) -> None:
+    answer = walk.tg("run", "--gate", "test -s out.txt", *ONCE, *shell(CRASHES[how]))
+    err = answer.err
+    assert err.index("Not logged in · Please run /login") < err.index("✗ gate test failed")
+    assert "exit 1 (fatal_error/agent_error)" in err
+    first, second = answer.out.splitlines()[:2]
+    assert "Not logged in · Please run /login" in first
+    assert "gate test" in second
+    (task,) = walk.ledger().page().tasks
+    shown = walk.tg("show", task.id).out
+    assert shown.index("Not logged in · Please run /login") < shown.index("gate test")
+    facts = walk.tg("show", "--json", task.id).json()["runs"][-1]["facts"]
+    assert facts["last_words"] == "Not logged in · Please run /login"
+
+
+def test_a_client_that_can_not_log_in_says_so_in_run(walk: Walk) -> None:
+    before = "print('Not logged in · Please run /login', file=sys.stderr); sys.exit(1)"
+    answer = walk.tg("run", "--gate", "test -s out.txt", *ONCE, *walk.claude(before=before))
+    assert "    │ Not logged in · Please run /login" in answer.err
+    assert "Not logged in · Please run /login" in answer.out
+
+
+def test_background_processes_that_were_swept_are_named_in_run(walk: Walk) -> None:
+    agent = shell("sleep 60 & echo work > out.txt")
+    answer = walk.tg("run", "--gate", "test -s out.txt", *agent)
+    assert "! the agent left processes behind, which were killed: sleep (" in answer.err
+
+
+def test_one_turn_is_one_turn(walk: Walk) -> None:
+    one = walk.tg("run", *walk.claude(init(), said("one"), result("done")))
+    assert " · 1 turn · " in one.out
+    two = walk.tg("run", *walk.claude(init(), said("one", 1), said("two", 2), result("done")))
+    assert " · 2 turns · " in two.out
+
+
+def limited(seconds: float) -> list[dict[str, Any]]:
+    """The stream of a client that met a rate limit which ends after so many seconds."""
+    failed = {"is_error": True, "api_error_status": 429, "terminal_reason": "api_error"}
+    error = said("API Error: 429", error="rate_limit", is_api_error_message=True)
+    retry = {"type": "system", "subtype": "api_retry", "retry_delay_ms": seconds * 1000}
+    return [init(), retry, error, result("API Error: 429", **failed)]
+
+
+def test_a_rate_limit_says_when_it_is_tried_again_and_by_what(walk: Walk) -> None:
+    answer = walk.tg("run", "--gate", "true", *walk.claude(*limited(3600), code=1))
+    assert answer.status == 75
+    assert "the next attempt starts after 20" in answer.err
+    assert "if `truegreen up`, `scheduler` or `worker` runs then; none runs now" in answer.err
+    assert "next: truegreen up\n" in answer.err
+    (task,) = walk.ledger().page().tasks
+    assert f"next: truegreen attempt {task.id} --wait\n" in answer.err
+
+
+@pytest.mark.timeout(120)
+def test_a_rate_limit_is_waited_for_with_wait(walk: Walk) -> None:
+    """Longer than a back-off that is waited for anyway."""
+    lines = json.dumps(limited(3600))
+    before = (
+        "import json, os, time\n"
+        "if not os.path.exists('limited'):\n"
+        "    open('limited', 'w').close()\n"
+        "    until = {'resetsAt': int(time.time()) + 34}\n"
+        "    reset = {'type': 'rate_limit_event', 'rate_limit_info': until}\n"
+        f"    lines = json.loads({lines!r})\n"
+        "    for line in [lines[0], reset, *lines[2:]]: print(json.dumps(line), flush=True)\n"
+        "    sys.exit(1)\n"
+        "open('out.txt', 'w').write('work')\n"
+    )
+    client = walk.claude(init(), said("did it"), result("done"), before=before)
+    answer = walk.tg("run", "--wait", "--gate", "test -s out.txt", *client, timeout=90)
+    assert answer.status == 0, answer
+    assert "  waits  until " in answer.err
+    assert len(walk.ledger().dossier(walk.ledger().page().tasks[0].id).runs) == 2

@@ -24,7 +24,7 @@ from tests.record.lives import OPERATOR
 from tests.walk.conftest import Walk, own, shell, until
 from tests.walk.test_people import BARE
 from truegreen.model import Role, TaskStatus
-from truegreen.scheduler import SHUT_DOWN
+from truegreen.work.exits import SHUT_DOWN
 
 SECONDS = 2.0
 STREAMS = 50
@@ -385,7 +385,7 @@ def test_restarts_cost_a_task_no_attempt(walk: Walk, words: tuple[str, ...]):
     ledger = walk.ledger()
     for number in range(1, RESTARTS + 1):
         with started(walk, *words, *drain) as process:
-            until(lambda n=number: beat.exists() and len(beat.read_text().split()) == n)
+            until(lambda: beat.exists() and len(beat.read_text().split()) == number)  # noqa: B023
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
         run = ledger.dossier(task).runs[-1]

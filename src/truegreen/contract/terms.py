@@ -57,7 +57,14 @@ HTTP_STATUS = Meta(ge=100, le=599, description="the expected HTTP status")
 
 NEVER_RETRIED = (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
 DEFAULT_RESCUE = tuple(sorted(RESCUABLE))
-RETRYABLE = tuple(sorted(d for d in ExitDetail if PARENT[d] not in NEVER_RETRIED))
+RETRYABLE = tuple(
+    sorted(
+        detail
+        for detail in ExitDetail
+        if PARENT[detail] not in NEVER_RETRIED and detail is not ExitDetail.SUPERVISOR_RESTARTED
+    )
+)
+"""What a contract decides about; an orderly restart is always followed by another attempt."""
 DEFAULT_RETRY = tuple(str(detail) for detail in RETRYABLE if detail not in NO_BLIND_RETRY)
 RETRY_WORDS = frozenset({*map(str, RETRYABLE), *map(str, set(ExitReason) - set(NEVER_RETRIED))})
 RetryWord = Annotated[

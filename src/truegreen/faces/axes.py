@@ -12,7 +12,7 @@ import msgspec
 
 from truegreen.faces.times import span
 from truegreen.faces.waits import condition_words, open_conditions
-from truegreen.facts import EXIT, NOT_STARTED, OUTPUT
+from truegreen.facts import EXIT, LAST_WORDS, NOT_STARTED, OUTPUT
 from truegreen.model import (
     CELLS,
     PALETTE,
@@ -130,9 +130,12 @@ def _message(run: Run) -> str:
     """What the host has to say about an end that was not a clean one."""
     facts: dict[str, Any] = msgspec.json.decode(run.facts) if run.facts else {}
     told = str(facts.get("message", ""))
+    if run.exit_reason is ExitReason.DONE:
+        return ""
+    if words := facts.get(LAST_WORDS):
+        return str(words).rsplit("\n", 1)[-1]
     known = (f"exit {run.exit_code}", run.exit_detail, run.verdict_reason)
-    plain = run.exit_reason is ExitReason.DONE or told in known
-    return "" if plain else told
+    return "" if told in known else told
 
 
 def _usage(text: str) -> list[str]:
@@ -141,7 +144,7 @@ def _usage(text: str) -> list[str]:
     if used.get("seconds"):
         parts.append(span(used["seconds"]))
     if used.get("turns"):
-        parts.append(f"{used['turns']} turns")
+        parts.append(f"{used['turns']} turn{'s' if used['turns'] != 1 else ''}")
     if used.get("cost_usd"):
         parts.append(f"${used['cost_usd']:.2f}")
     return parts

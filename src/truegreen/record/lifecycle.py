@@ -194,10 +194,9 @@ def after_exit(
         return Step(Move.FALL_SILENT)
     if reason is ExitReason.BLOCKED:
         return Step(Move.BLOCK)
-    if detail is ExitDetail.SUPERVISOR_RESTARTED:
-        return Step(Move.RETRY)
-    if detail is ExitDetail.RATE_LIMITED or (passing and detail is ExitDetail.LAUNCH_FAILED):
-        return _defer(budget)
+    launch_passes = passing and detail is ExitDetail.LAUNCH_FAILED
+    if launch_passes or detail in (ExitDetail.RATE_LIMITED, ExitDetail.SUPERVISOR_RESTARTED):
+        return _defer(detail, budget)
     return after_failure(reason, detail, policy, budget)
 
 
@@ -209,7 +208,9 @@ def after_failure(reason: ExitReason, detail: ExitDetail, policy: Policy, budget
     return Step(Move.RETRY if wanted and left else Move.FAIL, (Charge.ATTEMPTS,))
 
 
-def _defer(budget: Budget) -> Step:
+def _defer(detail: ExitDetail, budget: Budget) -> Step:
+    if detail is ExitDetail.SUPERVISOR_RESTARTED:
+        return Step(Move.RETRY)  # an orderly restart costs nothing, however often it comes
     if budget.deferrals < budget.deferrals_max:
         return Step(Move.RETRY, (Charge.DEFERRALS,))
     return Step(Move.FAIL, (Charge.ATTEMPTS,))

@@ -16,7 +16,16 @@ import msgspec
 from truegreen.contract import Isolation
 from truegreen.doors.hooking import Gone
 from truegreen.errors import InvalidInput, Refused
-from truegreen.facts import NOT_STARTED, Claim, Exit, Finding, Processes, Proof, Verdict
+from truegreen.facts import (
+    LAST_WORDS,
+    NOT_STARTED,
+    Claim,
+    Exit,
+    Finding,
+    Processes,
+    Proof,
+    Verdict,
+)
 from truegreen.model import EndedBy, ExitDetail, ExitReason, Outcome, RunStatus, TaskStatus
 from truegreen.record.ledger.wakes import LETTERS_ROOM
 from truegreen.record.rows import Task
@@ -37,6 +46,8 @@ from truegreen.supervisor.tripwire import note_start
 from truegreen.tuples import NamedTuple
 from truegreen.work import verify
 from truegreen.work.agents import Reading
+from truegreen.work.agents.command import last_lines
+from truegreen.work.agents.wording import decoded
 from truegreen.work.claims.files import Rejected, read_claim_file
 from truegreen.work.exits import Declared, exit_of
 from truegreen.work.process import Ended
@@ -53,6 +64,8 @@ _NOT_ENDED = Exit(
     detail=ExitDetail.UNCLASSIFIED,
     ended_by=EndedBy.SUPERVISOR,
 )
+_LAST_LINES = 5
+"""How many lines of a crashed agent's output are kept beside its exit."""
 _OPEN_ENDED = (ExitReason.DONE, ExitReason.UNKNOWN)
 
 
@@ -110,6 +123,7 @@ class Attempt:
         left = prepared.workspace.left(self._ticket.run, base=prepared.base)
         declared = self._declared()
         exit_ = self._exit(last, declared, left)
+        self._watch.ended(exit_)
         claim = _claim(declared, last.reading, exit_)
         self._doubt_settings(exit_.facts[SETTINGS])
         if self._taken_away():
@@ -300,6 +314,8 @@ class Attempt:
                 **({"evidence": last.reading.evidence} if last.reading.evidence else {}),
             },
         )
+        if words := _last_words(last, exit_):
+            exit_ = msgspec.structs.replace(exit_, facts={**exit_.facts, LAST_WORDS: words})
         if self._reentry.capped and exit_.reason in _OPEN_ENDED:
             exit_ = _at_the_cap(exit_, self._reentry.capped)
         return msgspec.structs.replace(
@@ -361,6 +377,15 @@ def _at_the_cap(ended: Exit, capped: Capped) -> Exit:
         ended_by=EndedBy.CAP,
         message=capped.message,
     )
+
+
+def _last_words(last: Stint, ended: Exit) -> str:
+    """The last lines that a crashed agent printed; empty where its exit says the same."""
+    if ended.status is not RunStatus.CRASHED:
+        return ""
+    printed = last_lines(decoded(last.ended.stderr.tail)) or last.reading.words
+    lines = printed.splitlines()[-_LAST_LINES:]
+    return "" if "".join(lines) in ended.message else "\n".join(lines)
 
 
 def _claim(declared: Declared, reading: Reading, ended: Exit) -> Claim | None:

@@ -74,7 +74,7 @@ class Supervisor:
         self._pulse: Pulse | None = None
         self._word = STOP
         self._sent = 0.0
-        self._waits = self._refuses = False
+        self._waits = self._refuses = self._outlasts = False
         self.stopped = False
         self.was_in_use = False
         """Whether another task worked in the folder of the last one that was carried."""
@@ -101,16 +101,23 @@ class Supervisor:
         return self._prepares and not (self._pulse and self._pulse.has_process)
 
     def carry(
-        self, task_id: str, *, job: str = "", patient: bool = False, waits: bool = False
+        self,
+        task_id: str,
+        *,
+        job: str = "",
+        patient: bool = False,
+        waits: bool = False,
+        outlasts: bool = False,
     ) -> Task:
         """Attempt a task until it is settled, waits for somebody, or is put off.
 
         `job` is the order of an engine by which this process was started: it counts once. Who is
         `patient` waits for what has to happen before the task starts. A folder in which another
         task works is waited for with `waits`; who is patient and does not wait is refused, and for
-        the queue it is one more hold.
+        the queue it is one more hold. With `outlasts` a rate limit is waited for, however long.
         """
         self._waits, self._refuses = waits, patient and not waits
+        self._outlasts = outlasts
         try:
             return self._carry(task_id, job, patient=patient)
         except Held as held:
@@ -235,12 +242,21 @@ class Supervisor:
 
     def _due(self, task: Task) -> bool:
         """Wait for a short back-off; says whether it is time for an attempt."""
+        reserved = time.monotonic()
         while not (self.stopped or self.resting):
             wait = (task.not_before - self._ledger.now()) / 1e6 if task.not_before else 0.0
-            if not 0 < wait <= _SHORT_HOLD_SECONDS:
-                return wait <= 0
+            if wait <= 0:
+                return True
+            if wait > _SHORT_HOLD_SECONDS:
+                if not self._outlasts:
+                    return False
+                moment = time.strftime("%H:%M:%S", time.localtime(task.not_before / 1e6))
+                self._watch.phase("waits", f"until {moment}, then the next attempt starts")
             self._watch.phase("hold", f"next attempt in {wait:.0f} s")
-            time.sleep(min(wait, 0.2))
+            time.sleep(min(wait, _LOOK_SECONDS))
+            if time.monotonic() - reserved > _RESERVE_SECONDS:
+                self._ledger.reserve(task.id, holder_name(), take=True)
+                reserved = time.monotonic()
         return False
 
     def attempt(self, task_id: str) -> Task:

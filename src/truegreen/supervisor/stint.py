@@ -125,14 +125,21 @@ class Worker:
         """What is known of the whole output."""
         last = self.stints[-1].ended.stdout
         if len(self.stints) == 1:
-            return {"size": last.size, "sha256": last.sha256, "truncated": last.truncated}
+            return {
+                "size": last.size,
+                "sha256": last.sha256,
+                "truncated": last.truncated,
+                **({"missing": last.size - last.stored} if last.truncated else {}),
+            }
         with open(self.files.stdout, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs = [stint.ended.stdout for stint in self.stints]
+        missing = sum(each.size - each.stored for each in outputs)
         return {
             "size": sum(each.size for each in outputs),
             "sha256": digest,
             "truncated": any(each.truncated for each in outputs),
+            **({"missing": missing} if missing else {}),
         }
 
     def _expected(self, argv: tuple[str, ...]) -> Expectation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from truegreen.contract import Caps, Contract
-from truegreen.facts import Finding, Ticket, Verdict
+from truegreen.facts import Exit, Finding, Ticket, Verdict
 from truegreen.record.rows import Task
 from truegreen.work.agents import Live
 
@@ -25,6 +25,9 @@ class Watch:
 
     def live(self, live: Live, seconds: float, caps: Caps) -> None:
         """How far the agent is, several times a second."""
+
+    def ended(self, ended: Exit) -> None:
+        """The agent's processes are gone; the checks follow."""
 
     def found(self, finding: Finding) -> None:
         """A check has answered."""

@@ -17,10 +17,16 @@ from truegreen.work.sink import Sink
 
 ENDS = 256 * 1024
 """How much of the beginning and of the end is kept ready."""
+_ENDS_SHARE = 4
+"""A file that holds less than so many ends has only the beginning of a stream."""
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished stream, as it was after redaction. The file has its first `stored` bytes."""
+    """A finished stream, as it was after redaction.
+
+    The file has `stored` bytes of it: the beginning, and where the stream was too long for it a
+    line that says how many bytes are missing, and the end.
+    """
 
     size: int = 0
     stored: int = 0
@@ -43,7 +49,8 @@ class Pump:
         append: bool = False,
     ) -> None:
         """Opens the file, if a path is given; OSError says why it can't be."""
-        self._sink = Sink(path, cap, append=append)
+        self._end_room = ENDS if cap >= _ENDS_SHARE * ENDS else 0
+        self._sink = Sink(path, cap - self._end_room, append=append)
         self._redactor = redactor
         self._size = 0
         self._head = bytearray()
@@ -79,15 +86,39 @@ class Pump:
         self._keep(self._redactor.flush())
         if self._lines:
             self._lines.finish()
-        self.close()
+        tail = b"".join(self._tail)[-ENDS:]
+        try:
+            self._sink.settle()
+            end = self._end(tail)
+            if end:
+                self._sink.append(self._gap(end), end)
+        finally:
+            self.close()
         return Output(
             size=self._size,
             stored=self._sink.stored,
             sha256=self._sink.digest(),
             truncated=self._sink.stored < self._size,
             head=bytes(self._head),
-            tail=b"".join(self._tail)[-ENDS:],
+            tail=tail,
         )
+
+    def _end(self, tail: bytes) -> bytes:
+        """The end of the stream that goes behind what is stored; whole lines where bytes miss."""
+        left = self._size - self._sink.stored
+        if not (left and self._end_room and self._sink.stored):
+            return b""
+        if left <= len(tail):
+            return tail[-left:]
+        begin = tail.find(b"\n") + 1
+        return tail[begin:] or tail
+
+    def _gap(self, end: bytes) -> bytes:
+        """The line that stands for the bytes between what is stored and the end."""
+        missing = self._size - self._sink.stored - len(end)
+        if not missing:
+            return b""
+        return f"\n[truegreen: {missing:,} of {self._size:,} bytes are missing here]\n".encode()
 
     def close(self) -> None:
         """Close the file; again does nothing."""

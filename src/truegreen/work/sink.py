@@ -65,12 +65,24 @@ class Sink:
         """Of all that came; once it is closed."""
         return self._hash.hexdigest()
 
+    def settle(self) -> None:
+        """Wait until all is written; again does nothing."""
+        carrier, self._carrier = self._carrier, None
+        if carrier:
+            carrier.stop()
+
+    def append(self, note: bytes, end: bytes) -> None:
+        """Write a note and the end of the stream behind what is stored; after `settle`."""
+        if self.trouble is not None:
+            return
+        stored, self._room = self.stored, len(note) + len(end)
+        self._write(note + end)
+        self.stored = stored + max(0, self.stored - stored - len(note))
+
     def close(self) -> None:
         """Wait until all is written and close the file; again does nothing."""
-        carrier, self._carrier = self._carrier, None
         try:
-            if carrier:
-                carrier.stop()
+            self.settle()
         finally:
             handle, self._file = self._file, None
             if handle is not None:

@@ -105,6 +105,7 @@ def test_json_is_one_document(tg: Run, ledger: Ledger):
         "path": str(folder_of(ticket.run) / "stdout.log"),
         "size": 1 << 30,
         "truncated": True,
+        "missing": 0,
         "sha256": sha256(HOSTILE).hexdigest(),
         "text": HOSTILE.decode("utf-8", "replace"),
     }
@@ -114,6 +115,9 @@ def test_what_was_cut_is_said_beside_the_output(tg: Run, ledger: Ledger):
     answer = tg("log", finished(ledger, b"beginning\n", size=1 << 30, truncated=True).run)
     assert answer.out == "beginning\n"
     assert answer.err == "truegreen: cut; 1,073,741,824 bytes in all\n"
+    both = finished(ledger, b"both ends\n", size=1 << 30, truncated=True, missing=1 << 20)
+    words = "1,048,576 bytes in the middle are missing; 1,073,741,824 bytes in all"
+    assert tg("log", both.run).err == f"truegreen: {words}\n"
     silent = finished(ledger, b"")
     assert tg("log", silent.run).err == f"truegreen: {silent.run} wrote nothing\n"
 

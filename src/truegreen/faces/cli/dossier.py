@@ -25,7 +25,7 @@ from truegreen.faces.documents import Document
 from truegreen.faces.fleet import elsewhere
 from truegreen.faces.layers import children_words
 from truegreen.faces.times import local, span
-from truegreen.facts import EXIT
+from truegreen.facts import EXIT, LAST_WORDS
 from truegreen.model import EventLevel, Light, Move, TaskStatus
 from truegreen.outlets.answers import answers_of, transition_words
 from truegreen.record.ledger import Dossier
@@ -252,6 +252,8 @@ def _draw_runs(paper: Paper, dossier: Dossier) -> None:
 def _draw_kept(paper: Paper, run: Run) -> None:
     """Where the latest run's output and work are, and how to have them back."""
     facts: dict[str, Any] = msgspec.json.decode(run.facts)
+    for line in str(facts.get(LAST_WORDS, "")).splitlines():
+        paper.say(f"    │ {line}")
     for word, name in (("swept", "swept"), ("survivors", "SURVIVORS"), ("refused", "not taken")):
         if facts.get(word):
             paper.say(f"  {name}  {', '.join(map(str, facts[word]))}")

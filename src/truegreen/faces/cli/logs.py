@@ -216,6 +216,7 @@ def _document(log: Log, file: BinaryIO) -> dict[str, Any]:
         "path": log.path,
         "size": log.told.get("size", size),
         "truncated": log.told.get("truncated", False),
+        "missing": log.told.get("missing", 0),
         "sha256": log.told.get("sha256"),
         "text": file.read().decode("utf-8", "replace"),
     }
@@ -287,7 +288,9 @@ class Lines:
 def _remark(log: Log) -> None:
     """What the output itself does not say, beside it."""
     if log.told.get("truncated"):
-        click.echo(f"truegreen: cut; {log.told['size']:,} bytes in all", err=True)
+        missing = log.told.get("missing")
+        cut = f"{missing:,} bytes in the middle are missing; " if missing else "cut; "
+        click.echo(f"truegreen: {cut}{log.told['size']:,} bytes in all", err=True)
     elif os.path.getsize(log.path) == 0:
         click.echo(f"truegreen: {log.run.id} wrote nothing", err=True)
 

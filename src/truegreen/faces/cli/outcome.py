@@ -12,11 +12,15 @@ from truegreen.faces.clean import width
 from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.cli.paper import Ink, Paper, mark, tint
 from truegreen.faces.documents import claim_of, next_steps, whole
+from truegreen.faces.times import local, span
 from truegreen.facts import NOT_STARTED
 from truegreen.model import Cell, ExitDetail, FindingOutcome, Level, TaskStatus
 from truegreen.outlets.answers import Answer
 from truegreen.record.holds import Hold
 from truegreen.record.ledger import Dossier, Ledger
+from truegreen.record.ledger.workers import WorkerState
+from truegreen.record.rows import Task
+from truegreen.tuples import NamedTuple
 
 OK, FAILED, REFUSED, PERSON, CAP, INFRASTRUCTURE, ENDED = 0, 1, 2, 3, 4, 5, 6
 DEFERRED, INTERRUPTED = 75, 130
@@ -38,9 +42,33 @@ def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = Fals
     """Say how a task stands; the exit status says the same."""
     dossier = ledger.dossier(task_id)
     hold = ledger.holds([dossier.task]).get(dossier.task.key)
-    document = {**whole(ledger, dossier), "next": next_steps(dossier.task, hold)}
-    frame.give(document, lambda paper: draw(paper, dossier, hold))
+    again = postponed(ledger, dossier.task)
+    steps = [*(again.steps if again else next_steps(dossier.task, hold))]
+    document = {**whole(ledger, dossier), "next": steps}
+    frame.give(document, lambda paper: draw(paper, dossier, hold, again))
     return INTERRUPTED if interrupted else exit_status(dossier)
+
+
+class Postponed(NamedTuple):
+    """When a queued task is tried again, and the commands that make it happen."""
+
+    words: str
+    steps: tuple[str, ...]
+
+
+def postponed(ledger: Ledger, task: Task) -> Postponed | None:
+    """When a task is tried again that must not start yet; nothing for any other."""
+    seconds = (task.not_before - ledger.now()) / 1e6 if task.not_before else 0.0
+    if task.status is not TaskStatus.QUEUED or seconds <= 0:
+        return None
+    when = f"the next attempt starts after {local(task.not_before)} (in {span(seconds)})"
+    steps = [f"show {task.id}", f"wait {task.id}", f"attempt {task.id} --wait", f"cancel {task.id}"]
+    if any(each.state is WorkerState.READY for each in ledger.workers()):
+        words = f"{when}, by a running scheduler or worker"
+    else:
+        words = f"{when}, if `truegreen up`, `scheduler` or `worker` runs then; none runs now"
+        steps[1] = "up"
+    return Postponed(words, tuple(f"truegreen {step}" for step in steps))
 
 
 def exit_status(dossier: Dossier) -> int:
@@ -76,7 +104,9 @@ def _check_unavailable(dossier: Dossier) -> bool:
     return bool(broken) and all(finding.reason.startswith("gate error") for finding in broken)
 
 
-def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
+def draw(
+    paper: Paper, dossier: Dossier, hold: Hold | None = None, again: Postponed | None = None
+) -> None:
     """The two lines, what there is to add to them, and last what leads on."""
     both = axes(dossier)
     room = word_room(both)
@@ -88,8 +118,10 @@ def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
         paper.note(" " * 6, Ink(level_sentence(run.level), "dim"))
     for words in _contradicted(dossier):
         paper.note(Ink("      claim ", "dim"), words)
+    if again:
+        paper.note(" " * 6, again.words)
     if dossier.task.status is not TaskStatus.SUCCEEDED:
-        for step in next_steps(dossier.task, hold):
+        for step in again.steps if again else next_steps(dossier.task, hold):
             paper.note(Ink("next: ", "dim"), step)
 
 

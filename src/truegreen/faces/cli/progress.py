@@ -17,8 +17,8 @@ from truegreen.contract import Caps, Contract
 from truegreen.faces.clean import clean, width
 from truegreen.faces.cli.at_hand import Frame
 from truegreen.faces.times import span
-from truegreen.facts import Finding, Ticket
-from truegreen.model import FindingOutcome, Phase
+from truegreen.facts import LAST_WORDS, Exit, Finding, Ticket
+from truegreen.model import FindingOutcome, Phase, RunStatus
 from truegreen.record.rows import Task
 from truegreen.supervisor.watch import Watch
 from truegreen.work.agents import Live
@@ -26,7 +26,7 @@ from truegreen.work.agents import Live
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_SECONDS = 0.1
 _UNKNOWN_COLUMNS = 80
-_SHOWN_LINES = 8
+_SHOWN_LINES, _SHOWN_SWEPT = 8, 5
 _MARKS = {
     FindingOutcome.PASSED: ("●", "32"),
     FindingOutcome.FAILED: ("✗", "31"),
@@ -94,6 +94,21 @@ class Plain(Watch):
     def started(self, ticket: Ticket, isolation: str, log: str) -> None:  # noqa: ARG002 - theirs
         """The agent's process is alive."""
         self.say(f"  agent  {ticket.run} started, isolation {isolation}")
+
+    def ended(self, ended: Exit) -> None:
+        """What a crashed agent printed last, and what it left running."""
+        if swept := ended.facts.get("swept"):
+            names = ", ".join(swept[:_SHOWN_SWEPT])
+            more = f" and {len(swept) - _SHOWN_SWEPT} more" if len(swept) > _SHOWN_SWEPT else ""
+            self.warn(f"the agent left processes behind, which were killed: {names}{more}")
+        if ended.status is not RunStatus.CRASHED:
+            return
+        how = f"exit {ended.code}" if ended.code is not None else f"signal {ended.signal}"
+        self.say(f"  ✗ agent  ended with {how} ({ended.reason}/{ended.detail})", "31")
+        words = str(ended.facts.get(LAST_WORDS) or ended.message)
+        for line in words.splitlines():
+            if line != how:
+                self.say(f"    │ {line}")
 
     def found(self, finding: Finding) -> None:
         """A check has answered."""

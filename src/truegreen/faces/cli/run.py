@@ -45,7 +45,13 @@ _BEFORE_AGENT = "interrupted before the agent started"
 
 
 def run(
-    frame: Frame, *, no_wait: bool, worktree: bool, wait_for_folder: bool, **options: Any
+    frame: Frame,
+    *,
+    no_wait: bool,
+    wait: bool,
+    worktree: bool,
+    wait_for_folder: bool,
+    **options: Any,
 ) -> int:
     """Create a task and take it to a verdict, here and now, without a server.
 
@@ -69,9 +75,11 @@ def run(
         waits = wait_for_folder or agrees_to_wait(frame, ledger, contract, can_ask=not no_wait)
         task = ordered(ledger, config, contract, actor=operator(), holder=holder_name())
         if no_wait:
-            return in_background(frame, config, ledger, task.id, waits=waits)
+            return in_background(frame, config, ledger, task.id, waits=waits, outlasts=wait)
         try:
-            return carry_out(frame, config, ledger, task.id, waits=waits, cancels=True)
+            return carry_out(
+                frame, config, ledger, task.id, waits=waits, cancels=True, outlasts=wait
+            )
         except FolderInUse as busy:  # taken since it was looked at
             ledger.cancel(task.id, actor=operator(), reason=busy.message)
             raise refused(busy) from None
@@ -153,7 +161,14 @@ def reachable(contract: Contract, config: Config, ledger: Ledger, *, here: bool)
 
 
 def attempt(
-    frame: Frame, task: str, labels: str, job: str, *, anyway: bool, wait_for_folder: bool
+    frame: Frame,
+    task: str,
+    labels: str,
+    job: str,
+    *,
+    anyway: bool,
+    wait: bool,
+    wait_for_folder: bool,
 ) -> int:
     """Take a queued task to a verdict, here and now. Exit status as `run`.
 
@@ -169,7 +184,7 @@ def attempt(
         if not (waits or job) and ledger.task(task_id).status is TaskStatus.QUEUED:
             contract = read_contract(ledger.dossier(task_id).contract)
             waits = agrees_to_wait(frame, ledger, contract, task=task_id)
-        return carry_out(frame, config, ledger, task_id, job, waits=waits)
+        return carry_out(frame, config, ledger, task_id, job, waits=waits, outlasts=wait)
 
 
 def check_offer(ledger: Ledger, task_id: str, labels: str, verb: str) -> None:
@@ -194,11 +209,13 @@ def carry_out(
     *,
     waits: bool = False,
     cancels: bool = False,
+    outlasts: bool = False,
 ) -> int:
     """Supervise a task to its end and say both axes.
 
     `waits` for a folder in use. An interrupt before the agent starts cancels the task; while it
-    waits for its turn only if this process ordered the task (`cancels`).
+    waits for its turn only if this process ordered the task (`cancels`). A rate limit is waited
+    for with `outlasts`.
     """
     with shown(frame) as watch:
         supervisor = Supervisor(ledger, workplace_of(config), watch)
@@ -212,7 +229,7 @@ def carry_out(
 
         with interruptible(stop):
             try:
-                supervisor.carry(task_id, job=job, patient=not job, waits=waits)
+                supervisor.carry(task_id, job=job, patient=not job, waits=waits, outlasts=outlasts)
             except KeyboardInterrupt:
                 supervisor.cut_short = True
             if not job and supervisor.stopped and (cancels or supervisor.cut_short):
@@ -229,12 +246,19 @@ def cancel_unstarted(ledger: Ledger, task_id: str, reason: str) -> None:
 
 
 def in_background(
-    frame: Frame, config: Config, ledger: Ledger, task_id: str, *, waits: bool = False
+    frame: Frame,
+    config: Config,
+    ledger: Ledger,
+    task_id: str,
+    *,
+    waits: bool = False,
+    outlasts: bool = False,
 ) -> int:
     """Have a task carried out by a process of its own; says its id."""
     # Not as Python has it: agents write in this folder, and a truegreen.py there would be run.
     words = [sys.executable, "-P", "-m", "truegreen", "attempt", task_id, "--anyway", "--json"]
     words += ["--store", config.store, *(["--wait-for-folder"] if waits else [])]
+    words += ["--wait"] if outlasts else []
     folder = os.path.join(config.state_dir, "runs")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     log = os.path.join(folder, f"{task_id}.log")
@@ -367,6 +391,9 @@ _CONTRACT = (
 _WAIT_FOR_FOLDER = Option(
     "--wait-for-folder", "Wait while another task works in the same folder.", kind=bool
 )
+_WAIT = Option(
+    "--wait", "After a rate limit, wait here until the provider allows the next attempt.", kind=bool
+)
 _WORKTREE = "Work in a checkout of its own, and leave the result on the branch truegreen/TASK."
 _WORDS = Argument("words", "[--] [COMMAND]...", rest=True)
 _RUN = Declared(
@@ -374,6 +401,7 @@ _RUN = Declared(
     run,
     (
         Option("--no-wait", "Carry it out in the background; says its id.", kind=bool),
+        _WAIT,
         _WAIT_FOR_FOLDER,
         Option("--worktree", _WORKTREE, kind=bool),
         *_CONTRACT,
@@ -416,6 +444,7 @@ _ATTEMPT = Declared(
     attempt,
     (
         *OFFERING_HERE,
+        _WAIT,
         _WAIT_FOR_FOLDER,
         Option("--job", "The order of an engine; refused if it was taken.", "JOB", default=""),
     ),

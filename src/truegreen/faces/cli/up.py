@@ -96,8 +96,8 @@ def up(
     labels: str,
     most_here: int | None,
     kind: EngineKind | None,
-    drain_for: float,
     *,
+    drain_for: float,
     opens: bool,
 ) -> int:
     """Serve dashboard and HTTP API, carry out queued tasks and routines, wake agents, send news.
