@@ -10,7 +10,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -252,6 +252,11 @@ class PostgresStore:
         self._pool = Pool(self._connect, lambda connection: connection.close(), _silent)
         self._doubtful: set[_Session] = set()
         self._patience = threading.local()
+
+    @staticmethod
+    def spare_room() -> AbstractContextManager[None]:
+        """The disk of a server is not ours to keep room on."""
+        return nullcontext()
 
     @contextmanager
     def patient(self, may_wait: Callable[[], bool]) -> Iterator[None]:

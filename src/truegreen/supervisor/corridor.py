@@ -325,7 +325,8 @@ class Supervisor:
             if self.stopped:
                 self._pulse.ask(word=self._word)
             try:
-                return work(self._pulse)
+                with self._ledger.spare_room():  # a run that fills the disk can still be ended
+                    return work(self._pulse)
             except (TruegreenError, OSError) as error:
                 break_off(self._ledger, ticket, error)
                 return self._ledger.task(ticket.task)
