@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import select
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -364,7 +365,7 @@ class PostgresStore:
         """PostgreSQL has its own tools for this."""
         message = (
             "a PostgreSQL store is backed up with PostgreSQL's own tools:"
-            f" pg_dump --format=custom --file={path} …"
+            f" pg_dump --format=custom --file={shlex.quote(path)} …"
         )
         raise errors.InvalidInput(message, allowed=("pg_dump", "pg_basebackup"))
 

@@ -15,6 +15,7 @@ import msgspec
 
 from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
+from truegreen.facts import BASE_LOST
 from truegreen.record.ledger import Dossier
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
@@ -49,10 +50,11 @@ class Ground(msgspec.Struct, frozen=True):
         found = workspace.kept(self.base)
         if found is None:
             message = (
-                f"what was there before the first attempt is not kept in {workspace.mirror.path}"
-                " any more: open a new task"
+                "the files from before the first attempt are not kept in"
+                f" {workspace.mirror.path}: use the state directory of that attempt"
+                " (XDG_STATE_HOME), or open a new task"
             )
-            raise InvalidInput(message)
+            raise InvalidInput(message, **{BASE_LOST: True})
         return found
 
     def contract(self, contract: Contract) -> Contract:

@@ -38,7 +38,8 @@ def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = Fals
     """Say how a task stands; the exit status says the same."""
     dossier = ledger.dossier(task_id)
     hold = ledger.holds([dossier.task]).get(dossier.task.key)
-    document = {**whole(ledger, dossier), "next": next_steps(dossier.task, hold)}
+    steps = next_steps(dossier.task, hold, run=dossier.runs[-1] if dossier.runs else None)
+    document = {**whole(ledger, dossier), "next": steps}
     frame.give(document, lambda paper: draw(paper, dossier, hold))
     return INTERRUPTED if interrupted else exit_status(dossier)
 
@@ -89,7 +90,7 @@ def draw(paper: Paper, dossier: Dossier, hold: Hold | None = None) -> None:
     for words in _contradicted(dossier):
         paper.note(Ink("      claim ", "dim"), words)
     if dossier.task.status is not TaskStatus.SUCCEEDED:
-        for step in next_steps(dossier.task, hold):
+        for step in next_steps(dossier.task, hold, run=run):
             paper.note(Ink("next: ", "dim"), step)
 
 
