@@ -322,13 +322,13 @@ def test_where_no_further_attempt_can_be_made_none_is_suggested(git_walk: Walk, 
     """The files from before the first attempt are in another state directory."""
     walk = git_walk
     task = walk.run("--gate", "test -f made", "--", "true").task["id"]
-    elsewhere = {"XDG_STATE_HOME": str(tmp_path / "elsewhere")}
-    answer = walk.tg("retry", task, "--reason", "again", "--now", **elsewhere)
+    elsewhere = str(tmp_path / "elsewhere")
+    answer = walk.tg("retry", task, "--reason", "again", "--now", XDG_STATE_HOME=elsewhere)
     assert answer.status == 5
     assert "use the state directory of that attempt (XDG_STATE_HOME), or open a new task" in (
         answer.out
     )
-    shown = walk.tg("show", task, "--json", **elsewhere).json()
+    shown = walk.tg("show", task, "--json", XDG_STATE_HOME=elsewhere).json()
     assert (shown["exit_detail"], shown["next"]) == ("config_invalid", [f"truegreen show {task}"])
     assert "truegreen retry" not in answer.out + answer.err
     done = walk.tg("retry", task, "--reason", "where it began", "--now", "--json").json()

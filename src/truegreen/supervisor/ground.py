@@ -15,7 +15,6 @@ import msgspec
 
 from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
-from truegreen.facts import BASE_LOST
 from truegreen.record.ledger import Dossier
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.place import Place
@@ -54,7 +53,7 @@ class Ground(msgspec.Struct, frozen=True):
                 f" {workspace.mirror.path}: use the state directory of that attempt"
                 " (XDG_STATE_HOME), or open a new task"
             )
-            raise InvalidInput(message, **{BASE_LOST: True})
+            raise InvalidInput(message, base_lost=True)
         return found
 
     def contract(self, contract: Contract) -> Contract:
