@@ -47,6 +47,10 @@ NOT_STARTED = "not_started"
 """The fact of a run whose agent was not started: what was asked for can't be shown that way."""
 
 
+BASE_LOST = "base_lost"
+"""The fact of a run that could not start: the files from before the first attempt are gone."""
+
+
 class Ticket(msgspec.Struct, frozen=True):
     """What a started run carries; every write about it shows it."""
 

@@ -66,6 +66,7 @@ READS = {
         "put_off",
         "inbox_of",
         "item_of",
+        "spare_room",
     ),
     *("piles", "oldest_blocked", "artifacts", "reached", "posts", "posts_counted", "live"),
     *(

@@ -16,7 +16,7 @@ from tests.record.raw_sql import Raw, raw_sql
 from tests.source import nodes
 from truegreen import model
 from truegreen.contract.waits import MET_ONCE
-from truegreen.facts import AgentKind, JobState, JobWord, WakeCause, WakeState
+from truegreen.facts import AgentKind, JobState, JobWord, Processes, WakeCause, WakeState
 from truegreen.model import (
     DETAILS,
     AgentStatus,
@@ -87,6 +87,7 @@ LATER: dict[tuple[str, str], Iterable[StrEnum]] = {
     ("jobs", "word"): JobWord,
     ("jobs", "state"): JobState,
     ("conditions", "kind"): MET_ONCE,
+    ("runs", "processes"): Processes,
 }
 """Columns of later migrations, whose words are written out as they were then."""
 PUBLIC = {
@@ -379,7 +380,7 @@ def test_every_column_of_a_row_is_read_by_its_struct_or_left_out_on_purpose(raw:
         "claims": {"key", "task_key"},
         "tokens": {"digest"},
         "refusals": {"key", "task_key"},
-        "inbox": {"open_since", "closed_by"},
+        "inbox": {"open_since", "closed_by", "quiet_until"},
     }
     structs = {
         "tasks": rows.Task,

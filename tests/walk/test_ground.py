@@ -316,3 +316,20 @@ def test_nothing_is_needed_but_git_and_what_the_agent_itself_calls(walk: Walk) -
             (walk.bin / program).symlink_to(found)
     got = walk.run("--gate", "test -f x", *shell("touch x"), PATH=str(walk.bin))
     assert (got.status, got.task["task_status"]) == (0, "succeeded")
+
+
+def test_where_no_further_attempt_can_be_made_none_is_suggested(git_walk: Walk, tmp_path: Path):
+    """The files from before the first attempt are in another state directory."""
+    walk = git_walk
+    task = walk.run("--gate", "test -f made", "--", "true").task["id"]
+    elsewhere = str(tmp_path / "elsewhere")
+    answer = walk.tg("retry", task, "--reason", "again", "--now", XDG_STATE_HOME=elsewhere)
+    assert answer.status == 5
+    assert "use the state directory of that attempt (XDG_STATE_HOME), or open a new task" in (
+        answer.out
+    )
+    shown = walk.tg("show", task, "--json", XDG_STATE_HOME=elsewhere).json()
+    assert (shown["exit_detail"], shown["next"]) == ("config_invalid", [f"truegreen show {task}"])
+    assert "truegreen retry" not in answer.out + answer.err
+    done = walk.tg("retry", task, "--reason", "where it began", "--now", "--json").json()
+    assert done["runs"][-1]["exit_detail"] == "completed"

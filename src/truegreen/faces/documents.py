@@ -18,7 +18,7 @@ from truegreen.faces.clean import shortened
 from truegreen.faces.cli.catalogue import COMMANDS
 from truegreen.faces.times import instant
 from truegreen.faces.waits import condition_document, waiting_steps
-from truegreen.facts import Finding, Proof
+from truegreen.facts import BASE_LOST, Finding, Proof
 from truegreen.model import (
     Cell,
     ExitDetail,
@@ -152,7 +152,7 @@ def task_document(
         "refusals": [refusal_document(refusal) for refusal in dossier.refusals],
         "unsent": [_unsent(post) for post in silences],
         "events": [event_document(told) for told in events],
-        "next": [*next_steps(task), *waiting_steps(dossier)],
+        "next": [*next_steps(task, run=latest), *waiting_steps(dossier)],
         "created_by": task.created_by,
         "created_at": instant(task.created_at),
         "updated_at": instant(task.updated_at),
@@ -227,9 +227,14 @@ def _charges(dossier: Dossier, terms: Document) -> Document:
     return {name: [used, given.get(name, getattr(Budget(), name))] for name, used in spent.items()}
 
 
-def next_steps(task: Task, hold: Hold | None = None) -> list[str]:
-    """The commands that lead on from here; only those that this version has."""
+def next_steps(task: Task, hold: Hold | None = None, *, run: Run | None = None) -> list[str]:
+    """The commands that lead on from here; only those that this version has.
+
+    `run` is the latest one: where no attempt can be made any more, none is suggested.
+    """
     steps = [f"show {task.id}"]
+    if task.status is TaskStatus.FAILED and run and msgspec.json.decode(run.facts).get(BASE_LOST):
+        return [f"truegreen {steps[0]}"]
     if hold in OF_THE_FLEET:
         listed = "limits" if hold is Hold.SPENT else "breakers"
         steps += [f"why {task.id}", listed, f"cancel {task.id}"]

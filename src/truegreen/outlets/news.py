@@ -145,8 +145,9 @@ class News:
         """What waited for a person because of it, or of the like before."""
         if not self.needs_somebody:
             return None
-        known = {"task_key": self.task.key, "kind": self.kind, "at": self.event.at}
-        return self._ledger.item_of(self._cause, **known)
+        return self._ledger.item_of(
+            self._cause, task_key=self.task.key, kind=self.kind, at=self.event.at
+        )
 
     @property
     def is_put_off(self) -> bool:

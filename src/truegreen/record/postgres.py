@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import itertools
 import select
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -255,6 +256,11 @@ class PostgresStore:
         self._doubtful: set[_Session] = set()
         self._patience = threading.local()
 
+    @staticmethod
+    def spare_room() -> AbstractContextManager[None]:
+        """The disk of a server is not ours to keep room on."""
+        return nullcontext()
+
     @contextmanager
     def patient(self, may_wait: Callable[[], bool]) -> Iterator[None]:
         """A server that restarts is waited for; a thread's own, for others have no time."""
@@ -361,7 +367,7 @@ class PostgresStore:
         """PostgreSQL has its own tools for this."""
         message = (
             "a PostgreSQL store is backed up with PostgreSQL's own tools:"
-            f" pg_dump --format=custom --file={path} …"
+            f" pg_dump --format=custom --file={shlex.quote(path)} …"
         )
         raise errors.InvalidInput(message, allowed=("pg_dump", "pg_basebackup"))
 

@@ -33,6 +33,7 @@ OLDEST_SAFE = (3, 51, 3)
 BUSY_SECONDS = 20.0
 OLD_SECONDS = 0.01
 """Who has waited so long for the file looks ten times as often."""
+_SPARE_BYTES = 1 << 20
 _CREATING = threading.Lock()
 _EFFECTIVE = os.access in os.supports_effective_ids
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -153,6 +154,12 @@ def file_system(path: str) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, name
     return kind
+
+
+def _fill(handle: int, size: int) -> None:
+    """Write so many bytes, or fail: of the last bytes of a disk only a part may be taken."""
+    if os.write(handle, bytes(size)) < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class SqliteTx:
@@ -277,6 +284,25 @@ class SqliteStore:
         """A file is there or is not: nothing is waited for."""
         del may_wait
         return nullcontext()
+
+    @contextmanager
+    def spare_room(self) -> Iterator[None]:
+        """Set room aside in a file without a name: it is gone with this process in any case."""
+        handle = -1
+        try:
+            name = f"{self.path}.spare-{os.urandom(8).hex()}"
+            handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            os.unlink(name)
+            _fill(handle, _SPARE_BYTES)
+        except OSError as error:
+            if handle >= 0:
+                os.close(handle)
+            message = f"the disk of the store has no room for a run: {error.strerror}"
+            raise errors.unwritable(message, error) from error
+        try:
+            yield
+        finally:
+            os.close(handle)
 
     def hint(self) -> None:
         """A datagram to every process that listens beside the file."""

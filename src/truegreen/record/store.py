@@ -112,6 +112,9 @@ class Store(Protocol):
     def patient(self, may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
         """In this, a store that can't be reached is waited for, as long as one may."""
 
+    def spare_room(self) -> AbstractContextManager[None]:
+        """In this, room on the disk of the store is set aside for what is recorded after it."""
+
     def transaction(self) -> AbstractContextManager[Tx]:
         """A write transaction that holds what it reads until it ends."""
 

@@ -25,7 +25,7 @@ from truegreen.errors import (
     TruegreenError,
     Unavailable,
 )
-from truegreen.facts import SYSTEM, Ticket
+from truegreen.facts import BASE_LOST, SYSTEM, Ticket
 from truegreen.model import ExitDetail, TaskStatus
 from truegreen.record.folders import folder_key
 from truegreen.record.ledger import Dossier, Ledger, Start
@@ -367,7 +367,8 @@ class Supervisor:
             if self.stopped:
                 self._pulse.ask(word=self._word)
             try:
-                return work(self._pulse)
+                with self._ledger.spare_room():  # a run that fills the disk can still be ended
+                    return work(self._pulse)
             except (TruegreenError, OSError) as error:
                 break_off(self._ledger, ticket, error)
                 return self._ledger.task(ticket.task)
@@ -407,7 +408,10 @@ class Supervisor:
             start = start._replace(agent=woken.agent, wake=woken.wake.id)
         ticket = self._ledger.start(dossier.task.id, start)
         if not isinstance(error, RemoteAway):
-            return self._ledger.end_run(ticket, failure(error, ExitDetail.CONFIG_INVALID))
+            ended = failure(error, ExitDetail.CONFIG_INVALID)
+            if isinstance(error, TruegreenError) and error.details.get(BASE_LOST):
+                ended = replace(ended, facts={BASE_LOST: True})
+            return self._ledger.end_run(ticket, ended)
         held = deferral_seconds(dossier.task.deferrals)
         put_off = replace(failure(error, ExitDetail.LAUNCH_FAILED), passing=True, held_for=held)
         return self._ledger.end_run(ticket, put_off)

@@ -51,10 +51,11 @@ class Ground(msgspec.Struct, frozen=True):
         found = workspace.kept(self.base)
         if found is None:
             message = (
-                f"what was there before the first attempt is not kept in {workspace.mirror.path}"
-                " any more: open a new task"
+                "the files from before the first attempt are not kept in"
+                f" {workspace.mirror.path}: use the state directory of that attempt"
+                " (XDG_STATE_HOME), or open a new task"
             )
-            raise InvalidInput(message)
+            raise InvalidInput(message, base_lost=True)
         return found
 
     def gate_files(self, workspace: Workspace) -> Snapshot | None:

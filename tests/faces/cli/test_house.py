@@ -363,5 +363,5 @@ def test_a_backup_of_a_damaged_store_leaves_nothing(tg: Run, furnished: Furnishe
 def test_postgres_is_backed_up_with_its_own_tools(tg: Run, postgres_url: str, tmp_path: Path):
     answer = tg("backup", "copy.dump", "--store", postgres_url)
     assert (answer.status, answer.out) == (2, "")
-    assert "pg_dump" in answer.err
+    assert f"pg_dump --format=custom --file={tmp_path}/copy.dump …" in answer.err
     assert not list(tmp_path.glob("copy*"))

@@ -105,7 +105,8 @@ def test_a_reopened_task_has_a_reason_and_a_fresh_budget_in_its_history(
     task = furnished.tasks[S.FAILED]
     assert tg("retry", task).status == 2, "a reason is needed"
     assert tg("retry", task, "--reason", " ").status == 2
-    tg("retry", task, "--reason", "the registry is back", "--more-attempts", "2")
+    answer = tg("retry", task, "--reason", "the registry is back", "--more-attempts", "2")
+    assert "attempts used: 0 of 3" in answer.out
     document = tg("show", task, "--json").json()
     assert document["budget"]["attempts"] == [0, 3]
     last = document["events"][-1]

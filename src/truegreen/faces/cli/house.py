@@ -323,6 +323,9 @@ def backup(frame: Frame, file: str) -> None:
     if is_missing(config):
         raise SchemaMissing(f"there is no store at {store_file(config)} yet: {_MIGRATE}")
     with _as_found(config) as ledger:
+        if ledger.store.dialect != "sqlite":
+            ledger.store.backup(path)  # refused: it names the tool and this very file
+            return
         if not migration.inspect(ledger.store).older:
             migration.verify(ledger.store)
             ledger.mark()

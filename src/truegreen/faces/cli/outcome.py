@@ -43,7 +43,8 @@ def tell(frame: Frame, ledger: Ledger, task_id: str, *, interrupted: bool = Fals
     dossier = ledger.dossier(task_id)
     hold = ledger.holds([dossier.task]).get(dossier.task.key)
     again = postponed(ledger, dossier.task)
-    steps = [*(again.steps if again else next_steps(dossier.task, hold))]
+    run = dossier.runs[-1] if dossier.runs else None
+    steps = [*(again.steps if again else next_steps(dossier.task, hold, run=run))]
     document = {**whole(ledger, dossier), "next": steps}
     frame.give(document, lambda paper: draw(paper, dossier, hold, again))
     return INTERRUPTED if interrupted else exit_status(dossier)
@@ -121,7 +122,7 @@ def draw(
     if again:
         paper.note(" " * 6, again.words)
     if dossier.task.status is not TaskStatus.SUCCEEDED:
-        for step in again.steps if again else next_steps(dossier.task, hold):
+        for step in again.steps if again else next_steps(dossier.task, hold, run=run):
             paper.note(Ink("next: ", "dim"), step)
 
 

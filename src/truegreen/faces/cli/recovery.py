@@ -131,7 +131,7 @@ def _requeued(
 
 
 def _budget(task: Task) -> str:
-    return f"{task.mode}, {task.attempts} of {task.attempts_max} failures spent"
+    return f"{task.mode}, attempts used: {task.attempts} of {task.attempts_max}"
 
 
 @command("cancel", "truegreen cancel tsk_0c3k9 --reason 'not needed any more'")

@@ -50,6 +50,8 @@ def hung_out(config: Config, url: str, port: int = 0, *, schedules: bool) -> Ite
         os.makedirs(_folder(config), mode=0o700, exist_ok=True)
         _write(file, msgspec.json.encode(plate))
     except OSError as error:
+        with suppress(OSError):
+            os.unlink(f"{file}.new")
         raise unwritable(f"{file} can't be written: {error.strerror}", error) from None
     try:
         yield plate

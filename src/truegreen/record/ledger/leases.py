@@ -74,6 +74,10 @@ class Leases(Runs):
         """In this, the calling thread waits for a store that is away, as long as it may."""
         return self._store.patient(may_wait)
 
+    def spare_room(self) -> AbstractContextManager[None]:
+        """In this, room on the disk of the store is set aside for what is recorded after it."""
+        return self._store.spare_room()
+
     def heartbeat(
         self,
         ticket: Ticket,
