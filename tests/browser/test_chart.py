@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.browser.conftest import Visit
@@ -43,7 +45,7 @@ def test_labels_of_days_do_not_overlap_however_much_of_the_first_day_is_shown(
         days = {each["x"]: each for each in drawn if each["text"].endswith("Nov")}
         labels = [days[x] for x in sorted(days)]
         assert len(labels) > 2
-        for left, right in zip(labels, labels[1:], strict=False):
+        for left, right in pairwise(labels):
             assert left["align"] == right["align"]
             end = left["x"] + max(left["width"], right["width"])
             assert end + 4 < right["x"], (first, width, left, right)

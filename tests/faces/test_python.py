@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,9 +57,10 @@ def test_a_run_gives_the_document_of_the_command_line_and_its_exit_status(tg: Tr
 
 
 def test_an_empty_word_is_refused(tg: Truegreen):
-    for order in ({"agent": ""}, {"task": " "}, {"gate": ""}, {"rescue": ""}):
+    orders: list[dict[str, Any]] = [{"agent": ""}, {"task": " "}, {"gate": ""}, {"rescue": ""}]
+    for order in orders:
         with pytest.raises(InvalidInput, match="is empty"):
-            tg.add("true", **order)  # type: ignore[typeddict-item,misc]
+            tg.add("true", **order)
 
 
 @pytest.mark.criterion("N13")

@@ -33,8 +33,8 @@ def options(command: click.Command) -> Iterator[click.Option]:
 def test_every_option_that_takes_a_word_refuses_an_empty_one() -> None:
     root = make_root()
     ctx = click.Context(root, info_name="truegreen", obj=Frame([]))
-    found = [(root, option) for option in options(root)]
-    found += [(each, option) for each in commands(root, ctx) for option in options(each)]
+    every = [root, *commands(root, ctx)]
+    found = [(each, option) for each in every for option in options(each)]
     assert len(found) > 100
     taken = set()
     for command, option in found:
