@@ -193,6 +193,7 @@ def _came_later(path: str, scene: Scene) -> str:
 def _left_out(path: str, scene: Scene) -> str:
     """The part of a path that lies in the workspace and was not taken; empty if there is none."""
     known = {change.path for change in scene.changes}
+    on_base = scene.base.kind == "git" and scene.left.id == scene.base.id
     for placed in _standing(path, scene):
         if scene.tools.pin_of(os.path.join(scene.place, placed)):
             continue
@@ -201,6 +202,8 @@ def _left_out(path: str, scene: Scene) -> str:
             part = "/".join(parts[:n])
             if not os.path.lexists(os.path.join(scene.root, part)):
                 taken = any(name == part or name.startswith(f"{part}/") for name in known)
+                # About the base, a file that is not ignored is one that came with the agent
+                taken = taken or (on_base and not scene.workspace.ignores(part, scene.base))
                 return "" if taken or part == ".git" or _hollow(scene.place, part) else part
     return ""
 

@@ -206,7 +206,8 @@ class Workspace:
         for n in range(len(parts)):
             prefix = b"".join(part + b"/" for part in parts[:n])
             rules = rules.within(prefix, texts.get(prefix, b""))
-            if rules.ignored(prefix + parts[n], folder=n + 1 < len(parts)):
+            inner = n + 1 < len(parts) or os.path.isdir(os.path.join(self.root, path))
+            if rules.ignored(prefix + parts[n], folder=inner):
                 return True
         return False
 
