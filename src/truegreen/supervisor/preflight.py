@@ -15,7 +15,6 @@ from truegreen.errors import InvalidInput
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.own import READERS
 from truegreen.work.gates.python_tests.words import paths as test_paths
 from truegreen.work.gates.rooms import own_files
 from truegreen.work.gates.spoken import is_builtin, steps_of
@@ -127,7 +126,7 @@ def _missing_program(gate: Gate, path: str) -> str:
     for step in steps_of(gate.command):
         name = step.words[0]
         plain = re.fullmatch(r"[\w.+-]+", name) and not name.startswith((".", "-"))
-        unknown = plain and not is_builtin(name) and name not in READERS
+        unknown = plain and not is_builtin(name)
         if unknown and find_program(name, path) is None:
             return name
     return ""
