@@ -96,7 +96,7 @@ _UPWARD = frozenset({"npm", "yarn", "pnpm", "bun", "just", "rake"})
 _GUIDE_OPTIONS = frozenset({"-f", "--file", "--makefile", "-c", "--justfile", "--rakefile"})
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--prefix", "--cwd", "--dir"})
 # They look at what they are given, and run none of it.
-_READERS = frozenset(
+READERS = frozenset(
     {
         *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head"),
         *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf"),
@@ -192,7 +192,7 @@ def means(paths: Iterable[str], path: str) -> bool:
 def only_reads(command: Sequence[str]) -> bool:
     """Whether a simple command looks at the files that it is given, and runs none of them."""
     base = base_of(command[0])
-    if base in _READERS or (base == "deno" and command[1:2] and command[1] in _CHECKING_COMMANDS):
+    if base in READERS or (base == "deno" and command[1:2] and command[1] in _CHECKING_COMMANDS):
         return True
     return module_of(command) in _CHECKING_MODULES if is_python(command) else _checks_only(command)
 
