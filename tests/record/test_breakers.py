@@ -422,6 +422,16 @@ def test_a_key_that_is_refused_twice_waits_for_a_person(timed: Ledger, clock: Cl
     assert held(timed, waiting.id) is None
 
 
+def test_a_client_behind_a_plain_command_holds_up_no_other_program(strict: Ledger):
+    clients = [task(strict, f"a{n}", command=("/opt/bin/claude", "-p", str(n))) for n in range(3)]
+    plain = task(strict, "x", command=("sed", "-i", "s/a/b/", "file"))
+    for each in clients[:2]:
+        crash(strict, started(strict, each.id), D.AUTH_INVALID)
+    assert held(strict, clients[2].id) is Hold.PROVIDER
+    assert held(strict, plain.id) is None
+    assert [each.breaker.subject for each in strict.breakers()] == ["claude"]
+
+
 @pytest.mark.criterion("I08")
 def test_a_providers_own_time_is_waited_for_and_no_longer_than_a_day(timed: Ledger, clock: Clock):
     for _ in range(5):

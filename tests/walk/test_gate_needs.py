@@ -78,6 +78,13 @@ def test_an_import_error_is_not_the_failure_that_before_asks_for(project: Walk):
         assert not (project.folder / "started").exists()
 
 
+def test_what_was_not_built_before_the_agent_is_no_silent_failure_after_it(project: Walk):
+    (project.folder / "src/demo/_version.py").unlink()
+    got = project.run("--gate", "python3 -m pytest -q -p no:cacheprovider; exit $?", *shell(FIX))
+    assert (got.status, got.task["task_status"]) == (5, "needs_review"), after(got)
+    assert "src/demo/_version.py, which git ignores" in after(got)
+
+
 def test_a_variable_is_named_passed_and_never_stored(project: Walk):
     gate = ("--gate", "python3 check.py")
     got = project.run(*gate, *shell(FIX), DATABASE_URL=SECRET)
@@ -127,3 +134,41 @@ def test_both_can_stand_in_the_settings(project: Walk):
     words = ("--gate", "file", "--gate", "variable")
     got = project.run(*words, *shell(FIX), DATABASE_URL=SECRET)
     assert (got.status, got.task["task_status"]) == (0, "succeeded"), after(got)
+
+
+@pytest.mark.parametrize("how", ["git add -f src/demo/_version.py", "echo > .gitignore"])
+def test_a_generated_file_that_the_agent_adds_to_the_tree_is_its_work(project: Walk, how: str):
+    """The copy that is checked is what the agent left: a file from before must not hide it."""
+    commit = f"git add -A && {GIT} commit -qm work"
+    broken = f"{FIX}; echo 'raise ValueError' > src/demo/_version.py; {how}; {commit}"
+    got = project.run("--gate", "pytest -q", *shell(broken))
+    assert got.status == 1, after(got)
+    (project.folder / "src/demo/_version.py").write_text("version = '2'\n")
+    sound = f"echo 'version = 3' > src/demo/_version.py; {how}; {commit}"
+    got = project.run("--gate", "pytest -q", "--proof", "regression", *shell(sound))
+    assert got.status == 0, after(got)
+
+
+@pytest.mark.parametrize("made", ["echo stage=test > .env.test", "mkdir .env.test"])
+def test_a_named_file_that_the_agent_adds_to_the_tree_is_doubted(project: Walk, made: str):
+    (project.folder / ".env.test").write_text("stage=test\n")
+    more = "rm .env.test; " + made + "; touch .env.test/x 2>/dev/null; git add -f .env.test"
+    words = ("--gate", "sh check.sh", "--gate-file", ".env.test", "--proof", "regression")
+    got = project.run(*words, *shell(f"{FIX}; {more}; {GIT} commit -qam work"))
+    assert got.status != 0
+    assert got.task["task_status"] in ("needs_review", "failed")
+
+
+def test_a_failure_of_an_earlier_day_proves_nothing(project: Walk):
+    """The same base, another state of the machine: the gate is asked again."""
+    outside = project.folder.parent / "service"
+    (project.folder / "service.sh").write_text(f"test -e {outside}\n")
+    commit = f"git add -A && {GIT} commit -qm gate"
+    subprocess.run(["sh", "-c", commit], cwd=project.folder, check=True)
+    words = ("--gate", "sh service.sh", *shell("echo y > note.txt"))
+    assert project.run(*words).status == 1
+    (project.folder / "note.txt").unlink()
+    outside.touch()
+    got = project.run(*words)
+    assert (got.status, got.task["task_status"]) == (3, "needs_review"), after(got)
+    assert after(got).startswith("unproven: ")

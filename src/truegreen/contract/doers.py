@@ -1,5 +1,6 @@
 """Who does a run: the program, how it is resumed, and what it may reach; a word more is another."""
 
+import posixpath
 import re
 from typing import Annotated, Literal
 
@@ -51,6 +52,12 @@ class Doer(Strict, frozen=True, kw_only=True):
     connectors: tuple[Name, ...] = ()
     hooks: bool | Literal["http"] = True
     credentials: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> str:
+        """What fails together when a provider is away: the adapter; of a plain command its program."""
+        plain = self.adapter == "command" and self.command
+        return posixpath.basename(self.command[0]) if plain else self.adapter
 
     def __post_init__(self) -> None:
         checked_name(self.adapter, "adapter")

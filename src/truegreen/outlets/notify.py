@@ -139,7 +139,7 @@ class Command:
             cwd=self._environ.get("HOME") or "/",
             env={**env, "TRUEGREEN_POST": post_id, "TRUEGREEN_TYPE": event["type"]},
             isolation=Isolation.NONE,
-            stdin_bytes=body.encode(),
+            stdin_bytes=f"{body}\n".encode(),  # a file of them is one message a line
             time_s=COMMAND_SECONDS,
             grace_s=1.0,
         )

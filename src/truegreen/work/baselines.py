@@ -1,6 +1,8 @@
-"""What gates said about a base, kept: the same check, tree and tools need to be asked only once.
+"""Gates that passed on a base, kept: the same check, tree and tools need to be asked only once.
 
-Only clear answers are kept. A file that can't be read, or is about anything else, is no answer.
+Only a pass is kept. A failure is a proof of the work that follows, so it must be one of now: a
+service that was down, or settings above the folder, may have caused it. A file that can't be read,
+or is about anything else, is no answer.
 """
 
 from __future__ import annotations
@@ -20,9 +22,8 @@ from truegreen.model import FindingOutcome
 from truegreen.work.gates.rooms import Site
 from truegreen.work.jail import choose
 
-_DECIDED = (FindingOutcome.PASSED, FindingOutcome.FAILED)
 _KEPT_DAYS = 30
-_VERSION = 3
+_VERSION = 4
 """Of what a finding about a base holds; an answer of an older version is asked for again."""
 _KEPT = frozenset({GateKind.RUN, GateKind.PYTEST, GateKind.JUNIT, GateKind.TAP, GateKind.HELD_OUT})
 
@@ -57,7 +58,7 @@ def recall(gate: Gate, site: Site) -> Finding | None:
     except (OSError, msgspec.MsgspecError):
         return None
     found = kept.finding
-    if kept.question != asked or found.outcome not in _DECIDED:
+    if kept.question != asked or found.outcome is not FindingOutcome.PASSED:
         return None
     return replace(
         found,
@@ -68,8 +69,8 @@ def recall(gate: Gate, site: Site) -> Finding | None:
 
 
 def keep(gate: Gate, site: Site, found: Finding) -> None:
-    """Keep a clear answer. Where there is no room for it, the question is asked again next time."""
-    if not _keepable(gate, site) or found.outcome not in _DECIDED:
+    """Keep a pass. Where there is no room for it, the question is asked again next time."""
+    if not _keepable(gate, site) or found.outcome is not FindingOutcome.PASSED:
         return
     with contextlib.suppress(OSError):
         asked = _question(gate, site)

@@ -102,7 +102,7 @@ class Tasks(Dispatch):
             labels=to_json(contract.labels),
             lane=contract.lane or None,
             definition=contract.definition().definition_digest(),
-            client=contract.adapter,
+            client=contract.client,
             agent=contract.agent,
             host=contract.host or None,
             **_folder(contract, is_review=qa_of_key is not None),

@@ -140,10 +140,13 @@ def _modules(tail: str, scene: Scene) -> Iterator[str]:
 
 def _not_built(tail: str, scene: Scene) -> str:
     """A module that Python did not find before the agent, and whose file git would ignore."""
-    if scene.base.kind != "git" or scene.left.id != scene.base.id:
+    if scene.base.kind != "git":
         return ""
+    missed = set(_modules(tail, scene))
+    if scene.left.id != scene.base.id:  # the agent's own code could name any module
+        missed &= set(_modules(str(scene.pinned.get("output", "")), scene))
     folders = {os.path.dirname(path) for path in scene.workspace.paths(scene.base)}
-    for path in _modules(tail, scene):
+    for path in sorted(missed):
         if os.path.dirname(path) in folders and scene.workspace.ignores(path, scene.base):
             return (
                 f"needs {path}, which git ignores and which does not exist: build the project"

@@ -18,6 +18,7 @@ _SEQUENCE = late(
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours and cursor movements
     r"|\x1b[ -/]*[0-~]"
 )
+_NODE_VERSION = late(r"Node\.js v[\d.]+")  # the last line of every error that Node.js prints
 _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -37,7 +38,8 @@ def one_line(text: str, most: int = REASON_CHARACTERS) -> str:
 def last_line(text: str) -> str:
     """The last line that says something; it is the reason that people read."""
     for line in reversed(text.split("\n")):
-        if said := line.strip().strip("=─━").strip():
+        said = line.strip().strip("=─━").strip()
+        if said and not _NODE_VERSION.fullmatch(said):
             return one_line(said)
     return ""
 

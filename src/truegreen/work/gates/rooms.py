@@ -178,7 +178,6 @@ def _left_room(
     globs, kept_globs = Globs(protect), Globs(keep)
     restored = tuple(c for c in changes if globs.cover(c.path) and not kept_globs.cover(c.path))
     allowed = gate.tampering is Tampering.ALLOW or restore is Restore.NOTHING
-    brought = set(site.workspace.paths(site.files)) & changed.keys() if site.files else set()
     without_work = False
     if gate.kind not in _WITHOUT_COPY:
         wanted = () if allowed else (*protect, *_OF_KIND.get(gate.kind, ()))
@@ -193,19 +192,19 @@ def _left_room(
         # What is only added beside the protected files is set aside, and no tampering.
         told = (c for c in laid.tampered if globs.cover(c.path) or c.how != "added")
         restored = tuple(told) or restored
-        taken_back = {change.path for change in laid.tampered} | brought
+        taken_back = {change.path for change in laid.tampered}
         remain = [path for path in changed if path not in taken_back and not _is_byte_code(path)]
         without_work = bool(taken_back) and not remain
         _drop_byte_code(root, changes)
         _make_folder(root, site.folder)
-    gone = {change.path for change in restored} | brought
+    gone = {change.path for change in restored}
     kept = changed if allowed else {p: how for p, how in changed.items() if p not in gone}
     doubt = "the agent may still be running" if site.unconfirmed else ""
     doubt = doubt or _doubt(gate, site, own, kept, changed, root)
     doubt = doubt or _edited_with_leave(kept, globs, may_edit, left_to_agent)
     if allowed and restored and not doubt:
         doubt = f"the agent could have changed the check: {restored[0].path} was {restored[0].how}"
-    doubt = doubt or _inline_doubt(gate, site, kept)
+    doubt = doubt or _inline_doubt(gate, site, kept) or _own_gate_file(gate, site, changed)
     scene = _scene(
         gate, site, folder, root=root, left=site.left, changes=changes, doubt=doubt, before=False
     )
@@ -221,6 +220,16 @@ def _left_room(
         and not asked_for.cover(change.path)
     )
     return Room(scene, declared, edited, runs_work, without_work)
+
+
+def _own_gate_file(gate: Gate, site: Site, changed: dict[str, str]) -> str:
+    """A file that the order brings in, and that the agent has made a part of the tree itself."""
+    starts = (site.folder, "") if site.folder else ("",)
+    named = {os.path.normpath(os.path.join(at, name)) for name in gate.files for at in starts}
+    for path in changed:
+        if any(f"{path}/".startswith(f"{n}/") or f"{n}/".startswith(f"{path}/") for n in named):
+            return f"the agent put its own version of {path} into the tree, which --gate-file names"
+    return ""
 
 
 def _old_tests(

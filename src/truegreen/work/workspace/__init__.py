@@ -246,8 +246,8 @@ class Workspace:
     ) -> Laid:
         """Lay a snapshot down in a new folder; what is protected comes whole from the base.
 
-        Paths that `unless` covers are taken as they were left. The files of `also` are added, and
-        replace what stands in their place.
+        Paths that `unless` covers are taken as they were left. The files of `also` are added
+        where the tree has nothing.
         """
         if protect and base is None:
             raise errors.InvalidInput("protected paths come from a base; none was given")
@@ -256,7 +256,7 @@ class Workspace:
         before = objects.flat(_tree(base), read) if base and protect else {}
         tree, tampered = laying.composed(left, before, protect, self.mirror.blob, unless)
         if also is not None:
-            tree = laying.overlaid(tree, objects.flat(_tree(also), read))
+            tree = laying.completed(tree, objects.flat(_tree(also), read))
         with room(f"a clean copy in {into}"):
             laying.lay(tree, into, self.mirror.blob, self.mirror.pieces)
         return Laid(root=into, files=len(tree), tampered=tampered)

@@ -81,11 +81,15 @@ def composed(
     return Composed(theirs | ours, compared(base, left, dropped | ours.keys()))
 
 
-def overlaid(tree: Tree, more: Tree) -> Tree:
-    """A tree with further files; whatever stands in their place or above them is dropped."""
-    above = _folders_above(more)
-    kept = {p: e for p, e in tree.items() if p not in above and not _stands_below(p, more)}
-    return kept | more
+def completed(tree: Tree, more: Tree) -> Tree:
+    """A tree with further files where it has nothing: neither they nor what is in their way."""
+    folders = _folders_above(tree)
+    free = {
+        path: entry
+        for path, entry in more.items()
+        if path not in folders and not _stands_below(path, tree)
+    }
+    return free | tree
 
 
 def _brings_in(path: bytes, entry: Entry, base: Tree, globs: Globs) -> bool:
