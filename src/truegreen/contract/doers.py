@@ -55,7 +55,7 @@ class Doer(Strict, frozen=True, kw_only=True):
 
     @property
     def client(self) -> str:
-        """What fails together when a provider is away: the adapter; of a plain command its program."""
+        """What a provider that is away holds up: the adapter, or of a plain command its program."""
         plain = self.adapter == "command" and self.command
         return posixpath.basename(self.command[0]) if plain else self.adapter
 

@@ -133,8 +133,10 @@ def test_a_generated_file_is_in_every_copy_as_it_was_before_the_agent(tmp_path):
     tree.write({"src/demo/_version.py": "raise SystemExit('the agent was here')\n"})
     found = tree.ask(PYTEST, files=files)
     assert found.outcome is PASSED, found.reason
-    tree.write({".gitignore": "data/\n"})  # the file is not ignored any more
-    assert tree.ask(PYTEST, files=files).outcome is PASSED
+    tree.write(
+        {".gitignore": "data/\n"}
+    )  # the file is not ignored any more: it is the agent's work
+    assert tree.ask(PYTEST, files=files).outcome is not PASSED
 
 
 def test_a_generated_file_is_there_for_gates_of_kind_pytest(tmp_path, small_python):
@@ -153,7 +155,7 @@ def test_a_generated_file_is_there_for_gates_of_kind_pytest(tmp_path, small_pyth
     assert "needs src/demo/_version.py, which git ignores and which does not exist" in found.reason
 
 
-def test_a_file_of_an_order_is_laid_where_the_agent_put_something_else(tmp_path):
+def test_a_file_of_an_order_does_not_hide_what_the_agent_put_in_its_place(tmp_path):
     tree = project(tmp_path, **{"data/a/b.txt": "before\n"})
     gate = replace(gate_of("grep -qx before data/a/b.txt"), files=("data/a/b.txt",))
     files = brought(tree, gate)
@@ -161,7 +163,7 @@ def test_a_file_of_an_order_is_laid_where_the_agent_put_something_else(tmp_path)
     (tree.root / "data/a").rmdir()
     (tree.root / "data").rmdir()
     tree.write({"data": "a file of the agent\n", "notes": "", ".gitignore": ""})
-    assert tree.ask(gate, files=files, path=SYSTEM_PATH).outcome is PASSED
+    assert tree.ask(gate, files=files, path=SYSTEM_PATH).outcome is FAILED
 
 
 # --- what a gate lacks
