@@ -102,11 +102,6 @@ AIMS = (
         "10,000,000 tasks, which take 60 GB and found no room",
     ),
     Aim(
-        "P18",
-        "a sleeping agent: supervisor and guard ≤ 0.2 % of a core at every level of isolation",
-        (("supervision", "sleeping agent"),),
-    ),
-    Aim(
         "S10, counts",
         "a million events verified in ≤ 30 s; ≤ 1 sync per transition, ≤ 5 KB of WAL per life",
         (("verify", ""), ("counts", "")),

@@ -269,6 +269,7 @@ class RawLife:
             cost=0,
             tokens=0,
             facts="{}",
+            processes="unknown",
             now=_NOW,
         )
 

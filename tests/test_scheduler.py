@@ -391,7 +391,7 @@ def test_who_shuts_it_down_puts_its_work_back_into_the_queue(stage: Stage, at_on
     dossier = stage.ledger.dossier(task.id)
     (run,) = dossier.runs
     assert (dossier.task.status, run.exit_detail) == (S.QUEUED, ExitDetail.SUPERVISOR_RESTARTED)
-    assert dossier.task.attempts == dossier.task.deferrals == 0
+    assert (dossier.task.attempts, dossier.task.deferrals) == (0, 1)
     assert SHUT_DOWN in run.facts
     assert stage.ledger.reservations("") == []
     mine = [each for each in threading.enumerate() if each not in others]

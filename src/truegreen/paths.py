@@ -43,7 +43,8 @@ def _lookups(path: str) -> Iterator[tuple[str, str]]:
 
     Locations have no links above them. What does not exist is taken by its name.
     """
-    location, rest = "/", os.path.join(os.getcwd(), path)
+    # The current folder may have been deleted: it is asked for only where the path needs it.
+    location, rest = "/", path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
     links = 0
     while True:
         name, _, rest = rest.lstrip("/").partition("/")

@@ -181,8 +181,9 @@ def test_the_table_by_hand_has_every_detail_once():
 def test_every_exit_leads_where_the_design_says(detail: ExitDetail):
     (expected,) = (move for move, details in AFTER_EXIT.items() if detail in details.split())
     charges: tuple[Charge, ...] = ()
-    if expected in {"retry", "fail"} and detail != "supervisor_restarted":
-        charges = (Charge.DEFERRALS,) if detail == "rate_limited" else CHARGED
+    if expected in {"retry", "fail"}:
+        deferred = detail in {"rate_limited", "supervisor_restarted"}
+        charges = (Charge.DEFERRALS,) if deferred else CHARGED
     assert leads_to(detail) == Step(Move(expected), charges)
 
 
@@ -364,9 +365,7 @@ def test_whatever_goes_back_to_the_queue_has_paid_and_can_start_again(
     detail: ExitDetail, policy: Policy, budget: Budget
 ):
     step = leads_to(detail, policy, budget)
-    if detail is ExitDetail.SUPERVISOR_RESTARTED:
-        assert step == Step(Move.RETRY), "an orderly restart costs nothing, however often it comes"
-    elif step.move is Move.RETRY:
+    if step.move is Move.RETRY:
         assert step.charges
         assert paid(budget, step).attempts < budget.attempts_max
     if PARENT[detail] in {ExitReason.BLOCKED, ExitReason.USER_CANCELLED}:

@@ -555,7 +555,10 @@ def test_a_verdict_is_worth_no_more_than_the_least_of_its_gates(ledger: Ledger) 
 
 @pytest.mark.criterion("F39")
 @pytest.mark.parametrize(
-    "detail", sorted({*DETAILS[ExitReason.FATAL_ERROR]} - RESCUABLE - {D.RATE_LIMITED})
+    "detail",
+    sorted(
+        {*DETAILS[ExitReason.FATAL_ERROR]} - RESCUABLE - {D.RATE_LIMITED, D.SUPERVISOR_RESTARTED}
+    ),
 )
 def test_nobody_but_a_person_calls_the_work_of_a_dead_agent_done(
     ledger: Ledger, detail: ExitDetail

@@ -64,7 +64,7 @@ RETRYABLE = tuple(
         if PARENT[detail] not in NEVER_RETRIED and detail is not ExitDetail.SUPERVISOR_RESTARTED
     )
 )
-"""What a contract decides about; an orderly restart is always followed by another attempt."""
+"""What a contract decides about; an orderly restart is followed by another attempt without it."""
 DEFAULT_RETRY = tuple(str(detail) for detail in RETRYABLE if detail not in NO_BLIND_RETRY)
 RETRY_WORDS = frozenset({*map(str, RETRYABLE), *map(str, set(ExitReason) - set(NEVER_RETRIED))})
 RetryWord = Annotated[

@@ -209,11 +209,12 @@ def after_failure(reason: ExitReason, detail: ExitDetail, policy: Policy, budget
 
 
 def _defer(detail: ExitDetail, budget: Budget) -> Step:
-    if detail is ExitDetail.SUPERVISOR_RESTARTED:
-        return Step(Move.RETRY)  # an orderly restart costs nothing, however often it comes
     if budget.deferrals < budget.deferrals_max:
         return Step(Move.RETRY, (Charge.DEFERRALS,))
-    return Step(Move.FAIL, (Charge.ATTEMPTS,))
+    # An agent that can signal its supervisor must not run for ever: then a restart is an attempt.
+    restarted = detail is ExitDetail.SUPERVISOR_RESTARTED
+    left = budget.attempts + 1 < budget.attempts_max
+    return Step(Move.RETRY if restarted and left else Move.FAIL, (Charge.ATTEMPTS,))
 
 
 class Judged(NamedTuple):

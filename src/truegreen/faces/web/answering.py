@@ -204,7 +204,11 @@ def _query(kind: type[msgspec.Struct], request: Request) -> Any:
         if name not in listed and len(values) > 1:
             raise InvalidInput(f"{name} is given more than once", path="query")
         given[name] = values if name in listed else values[0]
-    return _converted(given, kind)
+    found = _converted(given, kind)
+    for name, value in given.items():
+        if value and getattr(found, name) is None:  # the word null is no value
+            raise InvalidInput(f"{name}: {value!r} is no value of it", path="query")
+    return found
 
 
 def _body(kind: Any, request: Request, raw: bytes, *, is_api: bool) -> Any:
