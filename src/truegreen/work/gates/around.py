@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from truegreen.contract import Isolation
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.linters import settings_of
 from truegreen.work.gates.needed_files import missing_modules, missing_variable
-from truegreen.work.gates.own import READERS, only_reads
+from truegreen.work.gates.own import READERS, only_reads, settings_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of
 from truegreen.work.toolchain import Toolchain

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from truegreen.patterns import late
 from truegreen.tuples import NamedTuple
-from truegreen.work.gates.linters import ANY_LINTER, LINTERS, named_settings, settings_of
 from truegreen.work.gates.spoken import (
     ANYWHERE,
     SHELLS,
@@ -96,13 +95,44 @@ _GUIDES = {
 _UPWARD = frozenset({"npm", "yarn", "pnpm", "bun", "just", "rake"})
 _GUIDE_OPTIONS = frozenset({"-f", "--file", "--makefile", "-c", "--justfile", "--rakefile"})
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--prefix", "--cwd", "--dir"})
+_LINTERS: dict[str, re.Pattern[str]] = {
+    "ruff": late(r"\.?ruff\.toml|pyproject\.toml|\.ignore"),
+    "mypy": late(r"\.?mypy\.ini|pyproject\.toml|setup\.cfg"),
+    "pyright": late(r"pyrightconfig\.json|pyproject\.toml"),
+    "black": late(r"pyproject\.toml"),
+    "flake8": late(r"\.flake8|setup\.cfg|tox\.ini"),
+    "pycodestyle": late(r"setup\.cfg|tox\.ini"),
+    "pylint": late(r"\.?pylintrc(?:\.toml)?|pyproject\.toml|setup\.cfg|tox\.ini"),
+    "eslint": late(r"\.eslintrc.*|eslint\.config\..*|\.eslintignore|package\.json"),
+    "prettier": late(
+        r"\.prettierrc.*|prettier\.config\..*|\.prettierignore|\.editorconfig|package\.json"
+    ),
+    "shellcheck": late(r"\.?shellcheckrc"),
+    "shfmt": late(r"\.editorconfig"),
+    "yamllint": late(r"\.yamllint.*"),
+    "deno": late(r"deno\.jsonc?"),
+    "rg": late(r"\.(?:rg)?ignore"),
+}
+"""Programs that only read the files that they are given, and the names of their settings."""
+_ANY_LINTER = late(
+    r"\.?ruff\.toml|\.?mypy\.ini|pyrightconfig\.json|\.flake8|\.?pylintrc(?:\.toml)?|\.isort\.cfg"
+    r"|\.coveragerc|\.eslintrc.*|eslint\.config\..*|\.eslintignore|\.prettierrc.*"
+    r"|prettier\.config\..*|\.prettierignore|\.stylelintrc.*|stylelint\.config\..*|biome\.jsonc?"
+    r"|tsconfig.*\.json|\.shellcheckrc|\.yamllint.*|\.golangci\..*|\.?clippy\.toml|\.rubocop.*"
+    r"|\.markdownlint.*|\.hadolint\..*|\.pre-commit-config\.yaml|\.ignore"
+)
+"""Files that hold settings of linters alone; a script or a Makefile may run any of them."""
+_SETTINGS_OPTIONS = frozenset(
+    {"-c", "--config", "--config-file", "--config-path", "--rcfile", "--append-config"}
+    | {"--ignore-path", "--ignore-file", "--rc-file"}
+)
 # They look at what they are given, and run none of it.
 READERS = frozenset(
     {
         *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head"),
         *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf"),
         *("sha256sum", "md5sum", "checkbashisms", "luac", "gofmt", "xmllint"),
-        *(LINTERS.keys() - {"deno"}),
+        *(_LINTERS.keys() - {"deno"}),
     }
 )
 _TOOLS = frozenset(
@@ -286,12 +316,27 @@ def deciding(
     return next((p for p in paths if os.path.basename(p) in names or _shadows(p, folders)), "")
 
 
+def settings_of(command: Sequence[str]) -> re.Pattern[str] | None:
+    """The names of the settings of a known linter; None for any other program."""
+    return _LINTERS.get(module_of(command) if is_python(command) else base_of(command[0]))
+
+
+def _named_settings(command: Sequence[str]) -> list[str]:
+    """The files that a linter's options name as its settings."""
+    return [
+        value or "".join(command[n + 1 : n + 2])
+        for n, word in enumerate(command[1:], 1)
+        for option, _, value in [word.partition("=")]
+        if option in _SETTINGS_OPTIONS
+    ]
+
+
 def _steers_linter(step: Step, path: str) -> bool:
     """Whether a file holds the settings of the linter that a command is, or may run."""
     command, name = step.words, os.path.basename(path)
     wanted = settings_of(command)
     if wanted and only_reads(command):
-        named = _placed(step.folders, named_settings(command))
+        named = _placed(step.folders, _named_settings(command))
         return bool(wanted.fullmatch(name)) or means(named, path)
     runner = runner_of(command)
     starts_none = is_builtin(command[0]) and command[0] not in {".", "source"}
@@ -300,7 +345,7 @@ def _steers_linter(step: Step, path: str) -> bool:
     if only_reads(command) or starts_none:
         return False
     installs = len(command) > 1 and command[1] in {"ci", "install", "sync"}
-    return not installs and bool(ANY_LINTER.fullmatch(name))
+    return not installs and bool(_ANY_LINTER.fullmatch(name))
 
 
 def _module_folders(steps: Iterable[Step], roots: Sequence[str]) -> set[str]:
@@ -351,7 +396,7 @@ _MANIFESTS = frozenset(
 def steers_tests(path: str) -> bool:
     """Whether a file is a test, or tells test runners or linters what to do."""
     name = os.path.basename(path)
-    if name in _PYTEST_SETTINGS or name in _MANIFESTS or ANY_LINTER.fullmatch(name):
+    if name in _PYTEST_SETTINGS or name in _MANIFESTS or _ANY_LINTER.fullmatch(name):
         return True
     return bool(_TESTS.search(path))
 

@@ -21,7 +21,6 @@ from truegreen.enums import StrEnum
 from truegreen.errors import InvalidInput, TruegreenError
 from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
-from truegreen.work.gates.needed_files import IMPORTING, imports_of, without_suffix
 from truegreen.work.gates.own import (
     Own,
     among_checks,
@@ -232,6 +231,12 @@ def _helpers(own: Own, site: Site, changed: dict[str, str]) -> list[str]:
 
     Only in folders of checks and tools: what lies beside a script elsewhere may well be the work.
     """
+    from truegreen.work.gates.needed_files import (  # noqa: PLC0415 - start-up is measured
+        IMPORTING,
+        imports_of,
+        without_suffix,
+    )
+
     found = list[str]()
     for script in own.scripts:
         folder = os.path.dirname(script)
