@@ -106,6 +106,7 @@ def test_project_data_may_change(name, old, new):
         ("pyproject.toml", '[project]\nname = "x"', '[tool.pytest]\nx = 1\n[project]\nname = "x"'),
         ("pyproject.toml", "[project.scripts]", "[tool.coverage]\nx = 1\n[project.scripts]"),
         ("pyproject.toml", "[project.scripts]", "[tool.tox]\nx = 1\n[project.scripts]"),
+        ("pyproject.toml", "[project.scripts]", "[tool.ruff]\n[project.scripts]"),
         ("pyproject.toml", 'test = "pytest"', 'test = "true"'),
         (
             "pyproject.toml",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from truegreen.contract import Isolation
 from truegreen.tuples import NamedTuple
 from truegreen.work.gates.needed_files import missing_modules, missing_variable
-from truegreen.work.gates.own import READERS, only_reads
+from truegreen.work.gates.own import READERS, only_reads, settings_of
 from truegreen.work.gates.scene import Scene
 from truegreen.work.gates.spoken import base_of, commands_of
 from truegreen.work.toolchain import Toolchain
@@ -52,7 +52,8 @@ class Settings(NamedTuple):
         reads its files looks for none.
         """
         seen = self.links if isolation is Isolation.JAIL else (*self.links, *self.masked)
-        if not seen or all(base_of(command[0]) in READERS for command in commands_of(words)):
+        commands = list(commands_of(words))
+        if not seen or all(base_of(c[0]) in READERS and not settings_of(c) for c in commands):
             return ""
         for path in seen:
             was = tools.settings.get(path, "")

@@ -19,7 +19,7 @@ from truegreen.work.documents import inside
 from truegreen.work.workspace import Snapshot, Workspace
 
 _SOURCES = late(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\.(?:py|so|pyd|[cm]?js|jsx|tsx?|json)")
-_IMPORTING = (".py", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".tsx")
+IMPORTING = (".py", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".tsx")
 _QUOTED = late(r"""(?:\bfrom|\brequire\s*\(|\bimport\s*\(?)\s*['"]([^'"]+)['"]""")
 _GREP_BYTES = 8 << 20
 _MOST_READ = 500
@@ -78,7 +78,7 @@ def imported_files(workspace: Workspace, base: Snapshot, known: set[str]) -> Ite
         return
     imported = set(_imports(workspace, base, stems))
     for path in beside:
-        module = _without_suffix(path)
+        module = without_suffix(path)
         if any(module == each or module.endswith(f"/{each}") for each in imported):
             yield path
 
@@ -98,7 +98,7 @@ def _ignored_sources(root: str, known: set[str]) -> list[str]:
     return found[:_MOST_FILES]
 
 
-def _without_suffix(path: str) -> str:
+def without_suffix(path: str) -> str:
     """`src/a/_b.cpython-311-x86_64-linux-gnu.so` is the module `src/a/_b`."""
     folder, name = os.path.split(path)
     return os.path.join(folder, name.partition(".")[0])
@@ -109,12 +109,17 @@ def _imports(workspace: Workspace, base: Snapshot, stems: Sequence[str]) -> Iter
     words = [option for stem in stems for option in ("-e", stem)]
     said = workspace.mirror.run_git(["grep", "-IlzwF", *words, base.id], limit=_GREP_BYTES)
     names = [each.partition(":")[2] for each in said.stdout.decode("utf-8", "replace").split("\0")]
-    for name in [each for each in names if each.endswith(_IMPORTING)][:_MOST_READ]:
+    for name in [each for each in names if each.endswith(IMPORTING)][:_MOST_READ]:
         text = workspace.mirror.run_git(["cat-file", "blob", f"{base.id}:{name}"]).stdout
-        if name.endswith(".py"):
-            yield from _python_imports(name, text)
-        else:
-            yield from _quoted_imports(name, text.decode("utf-8", "replace"))
+        yield from imports_of(name, text)
+
+
+def imports_of(file: str, text: bytes) -> Iterator[str]:
+    """What a source file imports, as paths without a suffix."""
+    if file.endswith(".py"):
+        yield from _python_imports(file, text)
+    else:
+        yield from _quoted_imports(file, text.decode("utf-8", "replace"))
 
 
 def _python_imports(file: str, text: bytes) -> Iterator[str]:
@@ -139,7 +144,7 @@ def _quoted_imports(file: str, text: str) -> Iterator[str]:
     for found in _QUOTED.finditer(text):
         if found[1].startswith("."):
             path = os.path.normpath(os.path.join(os.path.dirname(file), found[1]))
-            yield path if os.path.basename(path).startswith(".") else _without_suffix(path)
+            yield path if os.path.basename(path).startswith(".") else without_suffix(path)
 
 
 def kept(workspace: Workspace, paths: Iterable[str], name: str, base: Snapshot) -> Snapshot | None:

@@ -18,8 +18,9 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.gates.spoken import (
     ANYWHERE,
     SHELLS,
+    Step,
     base_of,
-    commands_of,
+    is_builtin,
     is_python,
     module_of,
     modules_of,
@@ -54,7 +55,6 @@ _CHECK_ONLY = {
     "php": late(r"-l|--syntax-check"),
 }
 """Options with which an interpreter reads a file and reports errors, and does not run it."""
-_SHELL_CHECK_ONLY = late(r"-[A-Za-z]*n[A-Za-z]*")
 _CHECKING_MODULES = frozenset(
     {
         *("py_compile", "compileall", "json.tool", "tabnanny", "pyflakes", "pycodestyle"),
@@ -95,13 +95,44 @@ _GUIDES = {
 _UPWARD = frozenset({"npm", "yarn", "pnpm", "bun", "just", "rake"})
 _GUIDE_OPTIONS = frozenset({"-f", "--file", "--makefile", "-c", "--justfile", "--rakefile"})
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--prefix", "--cwd", "--dir"})
+_LINTERS: dict[str, re.Pattern[str]] = {
+    "ruff": late(r"\.?ruff\.toml|pyproject\.toml|\.ignore"),
+    "mypy": late(r"\.?mypy\.ini|pyproject\.toml|setup\.cfg"),
+    "pyright": late(r"pyrightconfig\.json|pyproject\.toml"),
+    "black": late(r"pyproject\.toml"),
+    "flake8": late(r"\.flake8|setup\.cfg|tox\.ini"),
+    "pycodestyle": late(r"setup\.cfg|tox\.ini"),
+    "pylint": late(r"\.?pylintrc(?:\.toml)?|pyproject\.toml|setup\.cfg|tox\.ini"),
+    "eslint": late(r"\.eslintrc.*|eslint\.config\..*|\.eslintignore|package\.json"),
+    "prettier": late(
+        r"\.prettierrc.*|prettier\.config\..*|\.prettierignore|\.editorconfig|package\.json"
+    ),
+    "shellcheck": late(r"\.?shellcheckrc"),
+    "shfmt": late(r"\.editorconfig"),
+    "yamllint": late(r"\.yamllint.*"),
+    "deno": late(r"deno\.jsonc?"),
+    "rg": late(r"\.(?:rg)?ignore"),
+}
+"""Programs that only read the files that they are given, and the names of their settings."""
+_ANY_LINTER = late(
+    r"\.?ruff\.toml|\.?mypy\.ini|pyrightconfig\.json|\.flake8|\.?pylintrc(?:\.toml)?|\.isort\.cfg"
+    r"|\.coveragerc|\.eslintrc.*|eslint\.config\..*|\.eslintignore|\.prettierrc.*"
+    r"|prettier\.config\..*|\.prettierignore|\.stylelintrc.*|stylelint\.config\..*|biome\.jsonc?"
+    r"|tsconfig.*\.json|\.shellcheckrc|\.yamllint.*|\.golangci\..*|\.?clippy\.toml|\.rubocop.*"
+    r"|\.markdownlint.*|\.hadolint\..*|\.pre-commit-config\.yaml|\.ignore"
+)
+"""Files that hold settings of linters alone; a script or a Makefile may run any of them."""
+_SETTINGS_OPTIONS = frozenset(
+    {"-c", "--config", "--config-file", "--config-path", "--rcfile", "--append-config"}
+    | {"--ignore-path", "--ignore-file", "--rc-file"}
+)
 # They look at what they are given, and run none of it.
 READERS = frozenset(
     {
         *("test", "[", "[[", "grep", "egrep", "fgrep", "rg", "diff", "cmp", "cat", "head"),
         *("tail", "wc", "ls", "stat", "file", "find", "sort", "jq", "cd", "echo", "printf"),
-        *("sha256sum", "md5sum", "shellcheck", "ruff", "mypy", "black", "flake8", "pylint"),
-        *("eslint", "prettier", "shfmt", "checkbashisms", "luac", "gofmt", "yamllint", "xmllint"),
+        *("sha256sum", "md5sum", "checkbashisms", "luac", "gofmt", "xmllint"),
+        *(_LINTERS.keys() - {"deno"}),
     }
 )
 _TOOLS = frozenset(
@@ -200,7 +231,9 @@ def only_reads(command: Sequence[str]) -> bool:
 def _checks_only(command: Sequence[str]) -> bool:
     """Whether an interpreter is told to check the syntax of its script: `sh -n`, `perl -wc`."""
     base = base_of(command[0])
-    wanted = _SHELL_CHECK_ONLY if base in SHELLS else _CHECK_ONLY.get(base)
+    if base in SHELLS:
+        return _shell_checks_only(command)
+    wanted = _CHECK_ONLY.get(base)
     if wanted is None:
         return False
     rest = iter(command[1:])
@@ -210,10 +243,24 @@ def _checks_only(command: Sequence[str]) -> bool:
         if wanted.fullmatch(word):
             return True
         if word in _RUNS_WORD or _takes_word(base, word):
-            value = next(rest, "")
-            if base in SHELLS and word.startswith("-") and value == "noexec":
-                return True
+            next(rest, None)
     return False
+
+
+def _shell_checks_only(command: Sequence[str]) -> bool:
+    """The last of `-n`, `+n`, `-o noexec` and `+o noexec` counts; with `-i` a shell ignores it."""
+    base, checks, rest = base_of(command[0]), False, iter(command[1:])
+    for word in rest:
+        if not word.startswith(("-", "+")) or word in {"-", "--"}:
+            break
+        value = next(rest, "") if word in _RUNS_WORD or _takes_word(base, word) else ""
+        if word.startswith("--"):
+            continue
+        if "i" in word:
+            return False
+        if "n" in word or value == "noexec":
+            checks = word[0] == "-"
+    return checks
 
 
 def named_like_check(path: str) -> bool:
@@ -232,16 +279,29 @@ _CHECK_WORDS = frozenset(
 )
 
 
-def deciding(words: Sequence[str], changed: Iterable[str]) -> str:
+def among_checks(path: str) -> bool:
+    """Whether a file lies in a folder whose name says that it holds checks or tools."""
+    folder = os.path.dirname(path)
+    return named_like_check(folder) or not _TOOL_FOLDERS.isdisjoint(folder.split("/"))
+
+
+_TOOL_FOLDERS = frozenset({"tools", "tool", "scripts", "script", "hack"})
+
+
+def deciding(
+    words: Sequence[str], changed: Iterable[str], folder: str = "", roots: Sequence[str] = ()
+) -> str:
     """The first of the paths that tells a program of the check what to do, unasked.
 
-    Which one runs is not known of a script or a Makefile: it may well be pytest.
+    Which one runs is not known of a script or a Makefile: it may well be pytest or a linter.
     """
+    paths, steps = list(changed), list(steps_of(words, (folder,))) if words else []
+    found = next((path for path in paths for step in steps if _steers_linter(step, path)), "")
+    if found:
+        return found
     # Python itself loads files of the tree at its start, whatever it is asked to read
-    commands = list(commands_of(words)) if words else []
-    if all(only_reads(command) and not is_python(command) for command in commands):
+    if all(only_reads(step.words) and not is_python(step.words) for step in steps):
         return ""
-    paths = list(changed)
     runner = runner_of(words)
     names = set(_START_UP)
     if runner is None or runner.name in _RUNNERS_SETTINGS:
@@ -251,10 +311,65 @@ def deciding(words: Sequence[str], changed: Iterable[str]) -> str:
             return found
     if runner is None or runner.name in {"", "pytest"}:
         names |= _PYTEST_SETTINGS
-    shadows = _SHADOWS if runner is None or runner.name in {"", "pytest", "unittest"} else ()
-    return next((p for p in paths if os.path.basename(p) in names or p in shadows), "")
+    python = runner is None or runner.name in {"", "pytest", "unittest"}
+    folders = _module_folders(steps, roots) if python else set()
+    return next((p for p in paths if os.path.basename(p) in names or _shadows(p, folders)), "")
 
 
+def settings_of(command: Sequence[str]) -> re.Pattern[str] | None:
+    """The names of the settings of a known linter; None for any other program."""
+    return _LINTERS.get(module_of(command) if is_python(command) else base_of(command[0]))
+
+
+def _named_settings(command: Sequence[str]) -> list[str]:
+    """The files that a linter's options name as its settings."""
+    return [
+        value or "".join(command[n + 1 : n + 2])
+        for n, word in enumerate(command[1:], 1)
+        for option, _, value in [word.partition("=")]
+        if option in _SETTINGS_OPTIONS
+    ]
+
+
+def _steers_linter(step: Step, path: str) -> bool:
+    """Whether a file holds the settings of the linter that a command is, or may run."""
+    command, name = step.words, os.path.basename(path)
+    wanted = settings_of(command)
+    if wanted and only_reads(command):
+        named = _placed(step.folders, _named_settings(command))
+        return bool(wanted.fullmatch(name)) or means(named, path)
+    runner = runner_of(command)
+    starts_none = is_builtin(command[0]) and command[0] not in {".", "source"}
+    if runner and runner.strict:
+        return name == ".coveragerc" and any(word.startswith("--cov") for word in command)
+    if only_reads(command) or starts_none:
+        return False
+    installs = len(command) > 1 and command[1] in {"ci", "install", "sync"}
+    return not installs and bool(_ANY_LINTER.fullmatch(name))
+
+
+def _module_folders(steps: Iterable[Step], roots: Sequence[str]) -> set[str]:
+    """The folders of the tree where Python looks for modules before it looks at its own."""
+    found = {"", "src"}
+    for folders, command in steps:
+        found.update(_importable(_guided(folders, command), roots))
+        scripts = _placed(folders, _run_by(command))
+        found.update(os.path.dirname(s) for s in scripts if os.path.splitext(s)[1] in {"", ".py"})
+    return {"" if folder in {"", "."} else os.path.normpath(folder) for folder in found}
+
+
+def _shadows(path: str, folders: set[str]) -> bool:
+    """Whether Python would take a module of the tree for one of its own."""
+    folder, name = os.path.split(path)
+    module, _, end = name.partition(".")
+    if module == "__init__":
+        folder, module = os.path.split(folder)
+    return (
+        module in sys.stdlib_module_names and folder in folders and bool(_MODULE_END.fullmatch(end))
+    )
+
+
+_MODULE_END = late(r"pyc?|(?:[\w-]+\.)?so")
 _ANY_SETTINGS = late(
     r"(?:jest|vitest|vite|babel)\.config\..*|\.(?:mocha|babel)rc.*|\.?phpunit.*\.xml(?:\.dist)?"
     r"|\.rspec|CTestTestfile\.cmake"
@@ -268,13 +383,6 @@ _RUNNERS_SETTINGS = {
     "rspec": late(r"\.rspec"),
 }
 _START_UP = frozenset({"sitecustomize.py", "usercustomize.py"})
-_SHADOWS = frozenset(
-    f"{root}{name}{end}"
-    for name in sys.stdlib_module_names
-    for root in ("", "src/")
-    for end in (".py", "/__init__.py")
-)
-"""Modules of the tree that Python would take for its own."""
 
 
 _TESTS = late(r"(?:^|/)(?:test_[^/]*|[^/]*[_.](?:test|spec))\.\w+$")
@@ -286,9 +394,11 @@ _MANIFESTS = frozenset(
 
 
 def steers_tests(path: str) -> bool:
-    """Whether a file is a test, or tells test runners what to do."""
+    """Whether a file is a test, or tells test runners or linters what to do."""
     name = os.path.basename(path)
-    return bool(_TESTS.search(path)) or name in _PYTEST_SETTINGS or name in _MANIFESTS
+    if name in _PYTEST_SETTINGS or name in _MANIFESTS or _ANY_LINTER.fullmatch(name):
+        return True
+    return bool(_TESTS.search(path))
 
 
 def _placed(folders: Iterable[str], paths: Iterable[str]) -> Iterator[str]:

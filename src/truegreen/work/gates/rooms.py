@@ -23,6 +23,7 @@ from truegreen.tuples import NamedTuple
 from truegreen.work.documents import inside
 from truegreen.work.gates.own import (
     Own,
+    among_checks,
     deciding,
     means,
     named_like_check,
@@ -162,6 +163,8 @@ def _left_room(
     changes = site.workspace.changes(site.base, site.left)
     own = own_files(gate, site.folder)
     changed = {change.path: change.how for change in changes}
+    helpers = _helpers(own, site, changed)
+    own = own._replace(files=(*own.files, *helpers), scripts=(*own.scripts, *helpers))
     altered = [path for path in own.among(changed) if changed[path] in {"changed", "deleted"}]
     altered = [path for path in altered if not _same_commands(site, path)]
     added = [path for path, how in changed.items() if how == "added"]
@@ -216,7 +219,7 @@ def _left_room(
         for change in restored
         if change.how == "changed"
         and means(own.scripts, change.path)
-        and not named_like_check(change.path)
+        and (change.path in helpers or not named_like_check(change.path))
         and not asked_for.cover(change.path)
     )
     return Room(scene, declared, edited, runs_work, without_work)
@@ -230,6 +233,29 @@ def _own_gate_file(gate: Gate, site: Site, changed: dict[str, str]) -> str:
         if any(f"{path}/".startswith(f"{n}/") or f"{n}/".startswith(f"{path}/") for n in named):
             return f"the agent put its own version of {path} into the tree, which --gate-file names"
     return ""
+
+
+def _helpers(own: Own, site: Site, changed: dict[str, str]) -> list[str]:
+    """Changed files that a script of the check imports from its own folder.
+
+    Only in folders of checks and tools: what lies beside a script elsewhere may well be the work.
+    """
+    from truegreen.work.gates.needed_files import (  # noqa: PLC0415 - start-up is measured
+        IMPORTING,
+        imports_of,
+        without_suffix,
+    )
+
+    found = list[str]()
+    for script in own.scripts:
+        folder = os.path.dirname(script)
+        beside = [p for p in changed if p != script and p.startswith(f"{folder}/")]
+        if not beside or not script.endswith(IMPORTING) or not among_checks(script):
+            continue
+        stems = set(imports_of(script, _blob(site, site.base, script) or b""))
+        stems |= {os.path.join(folder, stem) for stem in stems}
+        found += [p for p in beside if without_suffix(p).removesuffix("/__init__") in stems]
+    return list(dict.fromkeys(found))
 
 
 def _old_tests(
@@ -423,12 +449,15 @@ def _exactly(path: str) -> str:
 
 def own_files(gate: Gate, folder: str) -> Own:
     """The files of the tree that the check itself consists of."""
-    roots = [each for each in gate.env.get("PYTHONPATH", "").split(os.pathsep) if each]
     checks = gate.command and gate.kind not in _UNDER_TEST
-    own = own_of(gate.command, folder, roots) if checks else Own()
+    own = own_of(gate.command, folder, _python_path(gate)) if checks else Own()
     if gate.schema and not os.path.isabs(gate.schema):
         return own._replace(files=(*own.files, os.path.normpath(gate.schema)))
     return own
+
+
+def _python_path(gate: Gate) -> list[str]:
+    return [each for each in gate.env.get("PYTHONPATH", "").split(os.pathsep) if each]
 
 
 def check_files(gate: Gate, site: Site) -> Callable[[str], bool]:
@@ -455,10 +484,10 @@ def _doubt(
     theirs += [path for path in own.among(there) if not _same_settings(site, path)]
     theirs += [path for path in there if means(own.suspects, path) and _runs(root, path)]
     words = () if gate.kind in _UNDER_TEST else gate.command
-    steering = deciding(words, kept)
+    steering = deciding(words, kept, site.folder, _python_path(gate))
     while steering and kept[steering] == "changed" and _same_settings(site, steering):
         kept = {path: how for path, how in kept.items() if path != steering}
-        steering = deciding(words, kept)
+        steering = deciding(words, kept, site.folder, _python_path(gate))
     theirs += filter(None, [_led_to(own, changed, root), steering])
     if theirs:
         return f"the agent could have changed the check: {theirs[0]} is its own file"

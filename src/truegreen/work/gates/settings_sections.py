@@ -76,7 +76,8 @@ def _of_pyproject(text: str) -> Any:
     }
     build = _table(document, "build-system")
     return (
-        {name: table for name, table in tools.items() if table},
+        # An empty table of a linter makes the file its settings, instead of one further up
+        {name: table for name, table in tools.items() if table or name not in _PARTS},
         _table(_table(document, "project"), "entry-points").get(_PLUGINS),
         [build.get(name) for name in ("build-backend", "backend-path")],
     )

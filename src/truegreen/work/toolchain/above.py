@@ -19,6 +19,7 @@ _SETTINGS = re.compile(
     r"|\.prettierrc.*|\.babelrc.*|babel\.config\..*|(?:jest|vitest|vite)\.config\..*|package\.json"
     r"|node_modules|tsconfig\.json|deno\.jsonc?|biome\.jsonc?|\.npmrc|\.yarnrc.*|go\.(?:mod|work)"
     r"|Cargo\.toml|\.golangci\..*|\.rubocop\.yml|Gemfile|Rakefile|\.?[Jj]ustfile|settings\.gradle.*"
+    r"|\.shellcheckrc|\.yamllint.*|\.ignore"
 )
 _CARGO = (".cargo/config", ".cargo/config.toml")
 _MOST_FILES = 100_000
