@@ -39,7 +39,9 @@ CALLS: dict[str, dict[str, Any]] = {
         {"artifact": "report.html", "saw": "3 of 3"},
         {"where": "a.py:3", "saw": "the guard"},
         {"command": "pytest -q", "exit_code": 0},
-        {"command": "wc -l out.txt", "saw": 1},
+        {"command": "wc -l out.txt", "saw": "12"},
+        {"command": "a b c", "output": "ok"},
+        {"command": "ls", "artifact": "out.txt", "saw": "it is there"},
     ],
 )
 def test_an_entry_counts_that_names_its_subject_and_what_it_showed(entry: dict[str, Any]) -> None:
@@ -61,6 +63,13 @@ def test_an_entry_counts_that_names_its_subject_and_what_it_showed(entry: dict[s
         [{"command": "pytest -q", "exit_code": True}],
         [{"saw": "fine"}],
         [{"command": ["pytest"], "saw": {"a": 1}}],
+        [{"command": "a", "saw": "0"}],
+        [{"command": "l  s", "saw": "out.txt"}],
+        [{"command": "wc -l out.txt", "saw": " 1 "}],
+        [{"command": "wc -l out.txt", "saw": 12}],
+        [{"command": 1000, "saw": "all is well"}],
+        [{"command": 0, "saw": 1}],
+        [{"command": "pytest -q", "exit_code": "0"}],
     ],
 )
 def test_what_shows_nothing_does_not_count(given: object) -> None:
@@ -94,6 +103,25 @@ def test_the_verdict_and_words_confirm_nothing(event: dict[str, Any]) -> None:
 def test_what_ran_before_the_verdict_in_the_same_call_is_confirmed() -> None:
     call = {"item": {"command": f"cat out.txt && echo '{VERDICT}' > verdict.json"}}
     assert is_recorded(RAN, tool_calls([json.dumps(call).encode()]) or [])
+
+
+@pytest.mark.parametrize(
+    ("recorded", "confirmed"),
+    [
+        ("+ cat out.txt", True),
+        ("$(cat out.txt)", True),
+        ("cat out.txt; true", True),
+        ("_cat out.txt_", True),
+        ("concat out.txt", False),
+        ("cat out.txt2", False),
+        ("cat out.txté", False),
+        ("cat out", False),
+        ("concat out.txt && cat out.txt", True),
+        ("", False),
+    ],
+)
+def test_a_recording_confirms_whole_words_only(recorded: str, confirmed: bool) -> None:
+    assert is_recorded(RAN, [recorded]) is confirmed
 
 
 def test_output_without_events_is_no_stream_of_a_client() -> None:

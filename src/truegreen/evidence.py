@@ -1,11 +1,13 @@
 """Evidence of a review: what counts, and whether the reviewer's recorded run shows it.
 
-An entry counts if it names a command or an artifact and says what that showed. A recording can
-confirm that a command was run or a file opened; it can't show that a reviewer understood it.
+An entry counts if it names a command or an artifact and says what that showed, both as texts of
+more than a character or two, or with an exit code. A recording can confirm that a command was run
+or a file opened; it can't show that a reviewer understood it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,6 +21,8 @@ _SAW = ("saw", "output")
 _CALLS = ("input", "parameters", "arguments", "command", "changes")
 """Keys of a client's events under which the arguments of a tool call stand."""
 _DEEPEST = 20
+_SHORTEST_SUBJECT = 3
+_SHORTEST_OBSERVATION = 2
 _VERDICT = late(r"""["'](?:verdict|evidence)\\?["']""")
 _QUOTES = str.maketrans("", "", "'\"\\")
 
@@ -32,21 +36,21 @@ def evidence_in(entries: object) -> list[dict[str, Any]]:
 
 def subject_of(entry: dict[str, Any]) -> str:
     """The command or the artifact that an entry is about; empty where it names none."""
-    return next(filter(None, (_words(entry.get(name)) for name in (COMMAND, *ARTIFACTS))), "")
+    named = (_words(entry.get(name), _SHORTEST_SUBJECT) for name in (COMMAND, *ARTIFACTS))
+    return next(filter(None, named), "")
 
 
 def _saw(entry: dict[str, Any]) -> bool:
     code = entry.get("exit_code")
     told = isinstance(code, int) and not isinstance(code, bool)
-    return told or any(_words(entry.get(name)) for name in _SAW)
+    return told or any(_words(entry.get(name), _SHORTEST_OBSERVATION) for name in _SAW)
 
 
-def _words(value: object) -> str:
-    """A text with a letter or a digit in it, or a number as text; anything else says nothing."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+def _words(value: object, shortest: int) -> str:
+    """A text with a letter or a digit in it that is not too short; anything else says nothing."""
     text = value.strip() if isinstance(value, str) else ""
-    return text if any(map(str.isalnum, text)) else ""
+    enough = len("".join(text.split())) >= shortest
+    return text if enough and any(map(str.isalnum, text)) else ""
 
 
 # --- what a recording shows
@@ -86,9 +90,15 @@ def _arguments(value: object, depth: int, *, called: bool = False) -> Iterator[s
 
 
 def is_recorded(entry: dict[str, Any], recorded: Iterable[str]) -> bool:
-    """Whether a recorded text contains what an entry is about, whatever the quotes and spaces."""
+    """Whether a recorded text contains what an entry is about, as whole words.
+
+    Quotes and the number of spaces do not matter. What was seen is in the reviewer's own words.
+    """
     wanted = _plain(subject_of(entry))
-    return bool(wanted) and any(wanted in _plain(text) for text in recorded)
+    if not wanted:
+        return False
+    whole = re.compile(rf"(?<![^\W_]){re.escape(wanted)}(?![^\W_])")
+    return any(whole.search(_plain(text)) for text in recorded)
 
 
 def _plain(text: str) -> str:

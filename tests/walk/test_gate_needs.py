@@ -124,6 +124,36 @@ def test_an_ignored_file_is_named_brought_in_and_from_before(project: Walk):
     assert not (project.folder / "started").exists()
 
 
+def test_a_file_that_can_not_be_brought_in_is_refused_before_a_task_exists(project: Walk):
+    folder = project.folder
+    (folder / ".gitignore").write_text("*.test\nbuilt/\n")
+    for name in (".env.test", "forced.test"):
+        (folder / name).write_text("stage=test\n")
+    subprocess.run(["git", "add", "-f", "forced.test", ".gitignore"], cwd=folder, check=True)
+    (folder / "new.txt").write_text("not ignored\n")
+    (folder / "link.test").symlink_to(".env.test")
+    (folder / "built" / "deep").mkdir(parents=True)
+    (folder / "built" / "deep" / "data").write_text("made\n")
+    os.mkfifo(folder / "pipe.test")
+    refused = {
+        "check.sh": "git does not ignore it",
+        "new.txt": "git does not ignore it",
+        "forced.test": "git does not ignore it",
+        "link.test": "link.test is no regular file",
+        "pipe.test": "pipe.test is no regular file",
+        "no.env": "no such file",
+    }
+    for name, why in refused.items():
+        words = ("--gate", "sh check.sh", "--gate-file", name, *shell("touch started"))
+        answer = project.tg("run", "--json", *words)
+        assert (answer.status, why in answer.json()["error"]["message"]) == (2, True), answer
+    assert project.tg("list", "--json").json()["tasks"] == []
+    assert not (folder / "started").exists()
+    files = ("--gate-file", ".env.test", "--gate-file", "built")
+    got = project.run("--gate", "sh check.sh && grep made built/deep/data", *files, *shell(FIX))
+    assert (got.status, got.task["task_status"]) == (0, "succeeded"), after(got)
+
+
 def test_both_can_stand_in_the_settings(project: Walk):
     (project.folder / ".env.test").write_text("stage=test\n")
     (project.folder / "truegreen.toml").write_text(

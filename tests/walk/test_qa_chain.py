@@ -34,19 +34,22 @@ def give(**verdict):
     with open(os.environ["TRUEGREEN_VERDICT"], "w") as file:
         json.dump(verdict, file)
 lines = open("work/out.txt").read().splitlines()
-proof = [{"command": "wc -l out.txt", "saw": str(len(lines))}]
+proof = [{"command": "wc -l work/out.txt", "saw": f"{len(lines)} work/out.txt"}]
 """
+PRINTS = "print('+ wc -l work/out.txt', flush=True)\n"
 
 
-def reviewer(walk: Walk, body: str) -> list[str]:
-    """A QA agent that is a script out of the author's reach."""
+def reviewer(walk: Walk, body: str, *, prints: bool = True) -> list[str]:
+    """A QA agent that is a script out of the author's reach and prints the command it names."""
     path = walk.folder.parent / "reviewer.py"
-    path.write_text(HEAD + body)
+    path.write_text(HEAD + (PRINTS if prints else "") + body)
     return [sys.executable, str(path)]
 
 
-def carried(walk: Walk, body: str, toml: str = TOML, **changes: str) -> Outcome:
-    config = settings(walk, toml, reviewer=reviewer(walk, body))
+def carried(
+    walk: Walk, body: str, toml: str = TOML, *, prints: bool = True, **changes: str
+) -> Outcome:
+    config = settings(walk, toml, reviewer=reviewer(walk, body, prints=prints))
     return walk.run("--config", config, "--task", "work", **changes)
 
 
@@ -65,7 +68,9 @@ def test_a_pass_with_evidence_by_another_agent_makes_the_work_green(walk: Walk) 
     assert (got.status, got.axes, got.cell) == (0, ("exited", "succeeded"), "true_green")
     (found,) = qa_of(got)
     assert (found["outcome"], found["reason"]) == ("passed", "all there")
-    assert found["evidence"]["evidence"] == [{"command": "wc -l out.txt", "saw": "1"}]
+    assert found["evidence"]["evidence"] == [
+        {"command": "wc -l work/out.txt", "saw": "1 work/out.txt"}
+    ]
     (qa,) = reviews(walk)
     reviewer_is = qa["agents"][0]["definition"].partition(":")[2][:12]
     assert found["judge"] == f"qa:reviewer@{reviewer_is}"
@@ -116,6 +121,8 @@ HOLLOW: dict[str, list[object]] = {
     "not seen": [{"command": "pytest -q"}],
     "no command": [{"saw": "all is well"}],
     "punctuation": [{"command": "-", "saw": "..."}],
+    "letter": [{"command": "a", "saw": "0"}],
+    "numbers": [{"command": 0, "saw": 1}],
 }
 
 
@@ -133,21 +140,36 @@ def test_a_pass_on_hollow_evidence_is_inconclusive(walk: Walk, evidence: list[ob
 
 
 @pytest.mark.criterion("J10", "J15")
-def test_a_printed_record_that_lacks_the_command_confirms_nothing(walk: Walk) -> None:
-    body = "print('I looked at it'); give(verdict='pass', reason='fine', evidence=proof)"
-    got = carried(walk, body)
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "pass",
+        "print(' ')",
+        "print('I looked at it')",
+        "print('+ wc -l work/out.txt2')",
+        "print(json.dumps({'verdict': 'pass', 'evidence': proof}))",
+    ],
+    ids=["nothing", "blank", "words", "part of a word", "verdict"],
+)
+def test_a_recording_that_lacks_the_command_confirms_nothing(walk: Walk, printed: str) -> None:
+    got = carried(
+        walk, f"{printed}; give(verdict='pass', reason='fine', evidence=proof)", prints=False
+    )
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
-    assert "recorded output does not contain 'wc -l out.txt'" in got.task["verdict"]["reason"]
+    reason = got.task["verdict"]["reason"]
+    assert "recorded output does not contain 'wc -l work/out.txt'" in reason
+    assert "print the commands that it runs, in a shell script with set -x" in reason
     (found,) = qa_of(got)
-    assert found["evidence"]["unrecorded"] == [{"command": "wc -l out.txt", "saw": "1"}]
+    named = [{"command": "wc -l work/out.txt", "saw": "1 work/out.txt"}]
+    assert (found["outcome"], found["evidence"]["unrecorded"]) == ("inconclusive", named)
 
 
 def test_a_printed_record_with_the_command_confirms_it(walk: Walk) -> None:
     body = (
-        "print('+ wc  -l out.txt'); print(json.dumps({'verdict': 'pass', 'evidence': proof}));"
+        "print('+ wc  -l work/out.txt'); print(json.dumps({'verdict': 'pass', 'evidence': proof}));"
         "give(verdict='pass', reason='fine', evidence=proof)"
     )
-    got = carried(walk, body)
+    got = carried(walk, body, prints=False)
     assert (got.status, got.task["task_status"]) == (0, "succeeded")
 
 
@@ -159,7 +181,7 @@ def test_the_tool_calls_of_a_client_are_compared_with_its_evidence(
     walk: Walk, ran: str, status: str
 ) -> None:
     """Its verdict repeats the command, in a tool call and in its last words: neither confirms."""
-    evidence = [{"command": "wc -l work/out.txt", "saw": "1"}]
+    evidence = [{"command": "wc -l work/out.txt", "saw": "1 line"}]
     answer = json.dumps({"verdict": "pass", "reason": "ok", "evidence": evidence})
     lines = (
         init(),
@@ -239,6 +261,7 @@ def test_the_author_as_its_own_reviewer_is_refused_before_anything_runs(walk: Wa
 @pytest.mark.criterion("J03", "J10")
 def test_a_reviewer_works_on_a_copy_with_a_fresh_context(git_walk: Walk) -> None:
     body = (
+        "print('+ ls work')\n"
         "shown = json.load(open(os.environ['TRUEGREEN_REVIEW']))\n"
         "open('work/out.txt', 'w').write('spoilt by the reviewer')\n"
         "told = {'here': os.getcwd(), 'question': shown['question'], 'files': os.listdir('.')}\n"
@@ -314,7 +337,7 @@ give(verdict="pass", reason="ok", evidence=proof)
 def test_a_verdict_that_somebody_else_may_have_written_is_none(
     walk: Walk, body: str, why: str
 ) -> None:
-    got = carried(walk, body)
+    got = carried(walk, body, prints=False)
     assert (got.status, got.task["task_status"]) == (3, "pending_qa")
     (qa,) = reviews(walk)
     assert why in qa["verdict"]["reason"]

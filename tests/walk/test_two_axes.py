@@ -176,6 +176,23 @@ def test_a_cap_that_the_last_event_exceeds_is_hit(walk: Walk, case: str) -> None
     assert got.latest["ended_by"] == "cap"
 
 
+@pytest.mark.criterion("A05", "B13")
+@pytest.mark.parametrize(("cap", "ended"), [("0.9", "cost_cap"), ("1.5", "completed")])
+def test_the_cost_cap_counts_every_session_of_a_line_of_shell(
+    walk: Walk, cap: str, ended: str
+) -> None:
+    told = result("done", total_cost_usd=0.5)
+    before = (
+        "import json, uuid\nopen('out.txt', 'w').write('work')\n"
+        f"print(json.dumps({told!r} | {{'session_id': str(uuid.uuid4())}}), flush=True)"
+    )
+    line = "; ".join([f"{walk.client('claude', before=before)} -p x"] * 3)
+    options = ("--gate", "test -s out.txt", "--rescue", "none", "--cap", f"cost_usd={cap}")
+    got = walk.run(*options, "--", "bash", "-c", line)
+    assert got.exit[1] == ended
+    assert 0.9 < got.latest["usage"]["cost_usd"] <= 1.5
+
+
 def test_a_cap_counts_all_stints_when_the_last_one_ends(walk: Walk) -> None:
     """Two turns, sent back by a gate, two turns more: one too many."""
     toml = walk.folder.parent / "truegreen.toml"

@@ -64,16 +64,13 @@ def check_programs(
             raise InvalidInput(message, path=what.replace(" ", "."))
 
 
-def check_gate_files(contract: Contract, folder: str, exists: Callable[[str], bool]) -> None:
-    """Refuse gates that need an ignored file that is not there."""
-    for gate in contract.gates:
-        for name in gate.files:
-            if not any(exists(os.path.join(start, name)) for start in (folder, "")):
-                raise InvalidInput(
-                    f"gate {gate.name} needs {name} (--gate-file), and there is no such file:"
-                    " create it before the task starts",
-                    path=f"gates.{gate.name}",
-                )
+def check_gate_files(contract: Contract, top: str, folder: str) -> None:
+    """Refuse gates that need a file that is not there, not ignored by git, or no regular file."""
+    if not any(gate.files for gate in contract.gates):
+        return
+    from truegreen.work.gates.needed_files import check_named_files  # noqa: PLC0415 - start-up
+
+    check_named_files(contract, top, folder)
 
 
 def check_variables(contract: Contract, environ: Mapping[str, str]) -> None:

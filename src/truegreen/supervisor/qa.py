@@ -79,8 +79,9 @@ or only made to look right. Then write your verdict to the file named by $TRUEGR
   "evidence": [{{"command": "a command, exactly as you ran it", "saw": "what it showed"}},
                {{"artifact": "a file that you opened", "saw": "what it contains"}}]}}
 A pass needs at least one entry that names a command or a file and what you saw. Entries that the
-recording of your run does not contain do not count. A fail says what has to be mended. End with the
-same JSON as your last words, so that nobody can put another verdict in its place.
+recording of your run does not contain do not count: a script prints its commands (set -x). A fail
+says what has to be mended. End with the same JSON as your last words, so that nobody can put
+another verdict in its place.
 """
 
 
@@ -204,7 +205,7 @@ class Review(Attempt):
         """A pass without the evidence that the recorded output of the reviewer does not contain.
 
         The tool calls of a client are compared, or all that a plain command printed before its
-        verdict. A plain command that printed nothing else has no recording to compare with.
+        verdict. Nothing confirms the evidence of a command that printed nothing.
         """
         claimed = evidence_in(opinion.evidence)
         if opinion.verdict is not Word.PASS or not claimed:
@@ -215,10 +216,7 @@ class Review(Attempt):
             if recorded is None:
                 log.seek(0)
                 text = log.read(_LOG_BYTES).decode("utf-8", "replace")
-                printed = printed_before_verdict(text)
-                if not printed.strip():
-                    return opinion
-                recorded = [printed]
+                recorded = [printed_before_verdict(text)]
         unrecorded = tuple(entry for entry in claimed if not is_recorded(entry, recorded))
         kept = tuple(entry for entry in opinion.evidence if entry not in unrecorded)
         return replace(opinion, evidence=kept, unrecorded=unrecorded)

@@ -384,6 +384,44 @@ def test_a_resumed_session_costs_only_what_this_run_used():
     assert (live.cost_usd, live.tokens) == (0.5, 30)
 
 
+def session(name: str, *lines: bytes) -> list[bytes]:
+    return [json.dumps({**json.loads(line), "session_id": name}).encode() for line in lines]
+
+
+def test_sessions_one_after_another_add_up():
+    """`claude -p x; claude -p y`: totals are cumulative within one session only."""
+    use = {"opus": {"inputTokens": 10, "outputTokens": 5}}
+    spent = result(total_cost_usd=0.5, modelUsage=use, num_turns=2)
+    more = result(total_cost_usd=0.75, modelUsage=use, num_turns=1)
+    printed = [line for name in "abc" for line in session(name, spent)]
+    live = read_all(CLAUDE, printed)[0].live
+    assert (live.cost_usd, live.tokens, live.turns) == (1.5, 45, 6)
+    streamed = [line for name in "ab" for line in session(name, INIT, says("x", name), spent, more)]
+    live = read_all(CLAUDE, [*streamed, *session("c", spent)])[0].live
+    assert (live.cost_usd, live.tokens, live.turns) == (2.0, 45, 4)
+
+
+def test_a_session_that_was_cut_short_adds_up_with_the_next_one():
+    usage = {"input_tokens": 100, "output_tokens": 1}
+    spoke = event("assistant", message={"id": "m1", "model": "opus", "usage": usage, "content": []})
+    use = {"opus": {"inputTokens": 10, "outputTokens": 5}}
+    lines = [*session("a", INIT, spoke), *session("b", result(modelUsage=use))]
+    assert read_all(CLAUDE, lines)[0].live.tokens == 116
+
+
+@pytest.mark.parametrize(
+    ("lines", "survivors", "said"),
+    [
+        ([result(queued_turn_count=1)], 0, "1 turn still queued"),
+        ([result(queued_turn_count=2)], 0, "2 turns still queued"),
+        ([result()], 1, "1 process may still act"),
+    ],
+)
+def test_what_is_unfinished_is_counted_in_words(lines: list[bytes], survivors: int, said: str):
+    reading = read_all(CLAUDE, [INIT, says("x"), *lines], survivors=survivors)[1]
+    assert said in reading.message
+
+
 def test_half_a_character_loses_no_line():
     cut_short = result("ok").replace(b'"ok"', rb'"ok \ud83d"')
     not_utf8 = returns("x").replace(b'"x"', b'"\xff\xfe"')

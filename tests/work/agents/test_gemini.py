@@ -145,3 +145,9 @@ def test_how_it_is_called():
         *("gemini", "--output-format", "stream-json", "--resume", "s", "m")
     ]
     assert adapter_of("command", ["gemini"]).name == "command"
+
+
+def test_sessions_one_after_another_add_up():
+    started = [event("init", session_id=name, model="m") for name in "ab"]
+    assert read_all(GEMINI, [started[0], END, started[1], END])[0].live.tokens == 240
+    assert read_all(GEMINI, [started[0], END, started[0], END])[0].live.tokens == 120

@@ -119,3 +119,13 @@ def test_how_it_is_called():
     assert argv[4].startswith("fix\n\n")
     assert adapter.expects(["qwen", "-p", "x"]).text
     assert not adapter.expects(argv).text
+
+
+def test_sessions_one_after_another_add_up():
+    lines = []
+    for name in "ab":
+        started = event("system", subtype="init", session_id=name, mcp_servers=[])
+        spent = [result(spent=150, total_cost_usd=0.5), result(spent=250, total_cost_usd=0.75)]
+        lines += [started, says("x", 100, name), *spent]
+    live = read_all(QWEN, lines)[0].live
+    assert (live.tokens, live.cost_usd) == (500, 1.5)

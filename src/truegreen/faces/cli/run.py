@@ -125,7 +125,7 @@ def check_preflight(contract: Contract) -> None:
         return os.path.lexists(os.path.join(top, name))
 
     check_programs(contract, os.environ.get("PATH", os.defpath), folder, exists)
-    check_gate_files(contract, folder, exists)
+    check_gate_files(contract, top, folder)
     check_variables(contract, os.environ)
 
 

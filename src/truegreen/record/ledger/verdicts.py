@@ -58,7 +58,7 @@ QA_KIND = "qa"
 UNRECORDED = "unrecorded"
 """Evidence of a review that the reviewer's recorded run does not contain."""
 WITHOUT_EVIDENCE = "without_evidence"
-_WHY = 200
+_SUBJECT = 200
 _PROVES = {"evaluator": "evaluator", QA_KIND: "review"}
 """Checks other than gates that prove by having agreed."""
 _MOST_FINDINGS = 1000
@@ -308,10 +308,17 @@ def with_evidence_only(finding: Finding) -> Finding:
         return finding
     unrecorded = evidence_in(told.get(UNRECORDED))
     if unrecorded:
-        why = f"the reviewer's recorded output does not contain {subject_of(unrecorded[0])!r}"
+        named = subject_of(unrecorded[0])[:_SUBJECT]
+        why = (
+            f"the reviewer's recorded output does not contain {named!r}. Let the reviewer print the"
+            " commands that it runs, in a shell script with set -x"
+        )
     else:
-        why = "it names no command or artifact together with what that showed"
-    reason = f"passed without evidence ({why[:_WHY]}): {finding.reason}"[:REASON_LIMIT]
+        why = (
+            "it names no command or artifact of 3 or more characters together with a text of what"
+            " that showed"
+        )
+    reason = f"passed without evidence ({why}): {finding.reason}"[:REASON_LIMIT]
     return msgspec.structs.replace(
         finding,
         outcome=FindingOutcome.INCONCLUSIVE,

@@ -17,7 +17,7 @@ from truegreen.work.agents.events import json_object
 from truegreen.work.agents.reading import Ending, Expectation, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
 from truegreen.work.agents.signs import of_status, provider_failure
-from truegreen.work.agents.wording import decoded
+from truegreen.work.agents.wording import counted, decoded
 
 NAME = "claude-code"
 _OF_ERROR = {
@@ -216,11 +216,15 @@ def _unfinished(seen: Stream, ending: Ending) -> Found | None:
     if seen.last is None:
         return Found(ExitDetail.UNCLAIMED, "its stream ends without a result")
     if seen.live.background:
-        return Found(ExitDetail.UNCLAIMED, f"{seen.live.background} background tasks still open")
-    if seen.last.queued_turn_count:
-        return Found(ExitDetail.UNCLAIMED, f"{seen.last.queued_turn_count} turns still queued")
+        open_tasks = counted(seen.live.background, "background task", "background tasks")
+        return Found(ExitDetail.UNCLAIMED, f"{open_tasks} still open")
+    if queued := seen.last.queued_turn_count:
+        return Found(ExitDetail.UNCLAIMED, f"{counted(queued, 'turn', 'turns')} still queued")
     if ending.survivors:
-        return Found(ExitDetail.UNCLAIMED, f"{ending.survivors} processes may still act")
+        return Found(
+            ExitDetail.UNCLAIMED,
+            f"{counted(ending.survivors, 'process', 'processes')} may still act",
+        )
     return None
 
 

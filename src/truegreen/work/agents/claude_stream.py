@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from truegreen.work.agents.conversation import Conversation, Denial, Message, ResultMeta
+from truegreen.work.agents.conversation import Conversation, Denial, Message, ResultMeta, Used
 from truegreen.work.agents.events import Lines
 from truegreen.work.agents.reading import Expectation
 from truegreen.work.agents.wording import one_line
@@ -129,8 +129,6 @@ class Stream(Conversation):
         self.resets_at = 0.0
         self._tasks: set[str] = set()
         self._listed = False
-        self._cost_of_results = 0.0
-        self._tokens_of_results = 0
 
     @property
     def said(self) -> str:
@@ -186,7 +184,7 @@ class Stream(Conversation):
             return
         if event.parent_tool_use_id is None:
             self.failure, self.refusal = None, ""
-        self.heard(message, main=event.parent_tool_use_id is None)
+        self.heard(message, main=event.parent_tool_use_id is None, session=event.session_id)
 
     def _system(self, event: Line) -> None:
         if event.subtype == "init":
@@ -211,6 +209,7 @@ class Stream(Conversation):
     def _init(self, event: Line) -> None:
         self.started = True
         self.live.session = event.session_id or self.live.session
+        self.sessions.of(event.session_id).streamed = True
         self.live.version = event.claude_code_version or self.live.version
         self.live.model = event.model or self.live.model
         self.servers = {server.name or "": server for server in event.mcp_servers or ()}
@@ -239,21 +238,22 @@ class Stream(Conversation):
         self.last = event
         self.results += 1
         self.live.session = event.session_id or self.live.session
-        if not self.started:  # --output-format json: there are no messages to count
+        used = self.sessions.of(event.session_id)
+        streamed = used.streamed if self.live.session else self.started
+        if not streamed:  # --output-format json: there are no messages to count
             self.live.turns += event.num_turns or 0
         for denial in event.permission_denials or ():
             self.hindered.deny(denial.tool_use_id or "", f"{denial.tool_name} was denied")
-        self._count(event)
+        self._count(event, used)
 
-    def _count(self, event: Line) -> None:
+    def _count(self, event: Line, used: Used) -> None:
         """Use since the last result is this run's own; totals go on counting after a resume."""
         since = event.model_usage_since_last_result
         if since is not None:
-            self._cost_of_results += sum(use.costUSD or 0.0 for use in since.values())
-            self._tokens_of_results += sum(use.tokens for use in since.values())
-            cost, tokens = self._cost_of_results, self._tokens_of_results
+            used.cost_of_results += sum(use.costUSD or 0.0 for use in since.values())
+            used.tokens_of_results += sum(use.tokens for use in since.values())
+            cost, tokens = used.cost_of_results, used.tokens_of_results
         else:
             cost = event.total_cost_usd or 0.0
             tokens = sum(use.tokens for use in (event.modelUsage or {}).values())
-        self.live.cost_usd = max(self.live.cost_usd, cost)
-        self.live.tokens = max(self.live.tokens, tokens)
+        self.sessions.total(used, tokens=tokens, cost_usd=cost)

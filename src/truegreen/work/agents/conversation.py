@@ -19,6 +19,7 @@ from truegreen.work.agents.wording import action, one_line, text_of
 MOST = 64
 """How many hindrances are kept; a stream may be hostile."""
 _MOST_PENDING = 4096
+_MOST_SESSIONS = 4096
 _CONNECTOR = r"mcp__(.+?)__"
 _NO_SUCH_TOOL = (
     r"No such tool available: ([\w.:-]+)|Tool \"?([\w.:-]+)\"? (?:is )?not (?:found|available)"
@@ -120,11 +121,48 @@ class Hindrances(Struct):
         }
 
 
+class Used(Struct):
+    """What one session has used so far."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    tokens_of_results: int = 0
+    cost_of_results: float = 0.0
+    """The sum of what results say they used since the result before."""
+    streamed: bool = False
+    """Its messages are in the stream, and not only its results."""
+
+
+class Sessions:
+    """What each session of a run has used: a line of shell can start a client several times.
+
+    The totals of one session go on counting. Those of different sessions add up.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._used: dict[str, Used] = {}
+
+    def of(self, session: str | None) -> Used:
+        """The use of a session, of the latest one without an id. Without any, it is a new one."""
+        key = session or self._live.session
+        if not key or (key not in self._used and len(self._used) >= _MOST_SESSIONS):
+            return Used()
+        return self._used.setdefault(key, Used())
+
+    def total(self, used: Used, *, tokens: int = 0, cost_usd: float = 0.0) -> None:
+        """A result says what a session has used in all: what was not known of it yet is added."""
+        self._live.tokens += max(tokens - used.tokens, 0)
+        self._live.cost_usd += max(cost_usd - used.cost_usd, 0.0)
+        used.tokens, used.cost_usd = max(used.tokens, tokens), max(used.cost_usd, cost_usd)
+
+
 class Conversation:
     """Folds messages; the client's reader feeds it what its lines hold."""
 
     def __init__(self) -> None:
         self.live = Live()
+        self.sessions = Sessions(self.live)
         self.hindered = Hindrances()
         self.answered = False
         """A model spoke in the main conversation."""
@@ -139,14 +177,16 @@ class Conversation:
         self._last_tokens = 0
         self._pending: dict[str, Block] = {}
 
-    def heard(self, message: Message, *, main: bool) -> None:
+    def heard(self, message: Message, *, main: bool, session: str | None) -> None:
         """The model spoke."""
         tokens = message.usage.total if message.usage else 0
+        more = tokens
         if message.id is None or message.id != self._last_id:
             self.live.turns += 1 if main else 0
-            self.live.tokens += tokens
-        elif tokens > self._last_tokens:
-            self.live.tokens += tokens - self._last_tokens
+        else:
+            more = max(tokens - self._last_tokens, 0)
+        self.live.tokens += more
+        self.sessions.of(session).tokens += more
         self._last_id, self._last_tokens = message.id, tokens
         if main:
             self.answered, self.gate_unanswered, self.interrupted = True, False, False

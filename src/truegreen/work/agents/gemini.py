@@ -14,6 +14,7 @@ from msgspec import Struct
 from truegreen.model import ExitDetail
 from truegreen.work.agents import prompts
 from truegreen.work.agents.calling import Calling, Client
+from truegreen.work.agents.conversation import Sessions
 from truegreen.work.agents.events import Lines, json_object
 from truegreen.work.agents.reading import Ending, Expectation, Live, Reader
 from truegreen.work.agents.rules import Found, Rule, RuledReader, failed, limited, signalled
@@ -83,6 +84,7 @@ class Stream:
         self.expects = expects
         self.lines = Lines(Line, _KNOWN)
         self.live = Live()
+        self.sessions = Sessions(self.live)
         self.last: Line | None = None
         self.answer = ""
         self.egress = ""
@@ -124,7 +126,8 @@ class Stream:
         elif event.type == "result":
             self.last = event
             if event.stats:
-                self.live.tokens = max(self.live.tokens, event.stats.total_tokens or 0)
+                used = self.sessions.of(event.session_id)
+                self.sessions.total(used, tokens=event.stats.total_tokens or 0)
 
     def _round(self) -> None:
         if not self._in_round:

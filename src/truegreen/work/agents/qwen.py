@@ -103,7 +103,7 @@ class Stream(Conversation):
         if not main:
             self.children.began(AgentKind.SUBAGENT, event.parent_tool_use_id)
         if event.type == "assistant" and isinstance(event.message, Message):
-            self._said(event.message, main=main)
+            self._said(event.message, main=main, session=event.session_id)
         elif event.type == "user" and isinstance(event.message, Message):
             self._in_round = self._in_round and not main
             synthetic = bool(event.isSynthetic)
@@ -116,10 +116,10 @@ class Stream(Conversation):
         elif event.type == "result":
             self._result(event)
 
-    def _said(self, message: Message, *, main: bool) -> None:
+    def _said(self, message: Message, *, main: bool, session: str | None) -> None:
         """Text and the calls after it are two messages, but one round of the model."""
         turns = self.live.turns
-        self.heard(message, main=main)
+        self.heard(message, main=main, session=session)
         if not main:
             return
         self.live.turns = turns if self._in_round else turns + 1
@@ -131,9 +131,8 @@ class Stream(Conversation):
     def _result(self, event: Line) -> None:
         self.last = event
         self.live.session = event.session_id or self.live.session
-        if event.usage:
-            self.live.tokens = max(self.live.tokens, event.usage.total)
-        self.live.cost_usd = max(self.live.cost_usd, event.total_cost_usd or 0.0)
+        used, tokens = self.sessions.of(event.session_id), event.usage.total if event.usage else 0
+        self.sessions.total(used, tokens=tokens, cost_usd=event.total_cost_usd or 0.0)
         for denial in event.permission_denials or ():
             self.hindered.deny(denial.tool_use_id or "", f"{denial.tool_name} was denied")
 

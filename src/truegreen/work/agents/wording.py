@@ -79,3 +79,8 @@ class Printed:
     def text(self) -> str:
         """What was kept."""
         return decoded(b"\n".join((*self._head, *self._tail)))
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """A number with its noun: 1 turn, 2 turns."""
+    return f"{number} {one if number == 1 else several}"

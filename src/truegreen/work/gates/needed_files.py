@@ -7,16 +7,19 @@ base import (a `_version.py` that a build writes), are kept in the mirror and la
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
 from truegreen.patterns import late
 from truegreen.work.documents import inside
-from truegreen.work.workspace import Snapshot, Workspace
+from truegreen.work.workspace import Snapshot, Workspace, dotgit
+from truegreen.work.workspace.disk import read_bounded
+from truegreen.work.workspace.ignoring import EVERYTHING_IGNORED, RULES_BYTES, Ignoring, ignoring
 
 _SOURCES = late(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\.(?:py|so|pyd|[cm]?js|jsx|tsx?|json)")
 IMPORTING = (".py", ".js", ".cjs", ".mjs", ".jsx", ".ts", ".tsx")
@@ -32,40 +35,84 @@ def needed_files(contract: Contract, workspace: Workspace, base: Snapshot, folde
     """The ignored files that clean copies get, as paths from the top of the work tree.
 
     `folder` is where commands run. InvalidInput says that a file that the order names is not there,
-    or is in the copy already.
+    is no regular file, or is in the copy already.
     """
     known = set(workspace.paths(base))
     found = set(imported_files(workspace, base, known))
     for gate in contract.gates:
         for name in gate.files:
-            found.update(_named(name, f"gates.{gate.name}", workspace, known, folder))
+            where = f"gates.{gate.name}.files"
+            found.update(_named(name, where, workspace.root, folder, known.__contains__))
     return found
 
 
+def check_named_files(contract: Contract, root: str, folder: str) -> None:
+    """Refuse files that an order names and that `needed_files` would refuse later."""
+    is_taken = _taken_by_snapshots(root)
+    found = {
+        path
+        for gate in contract.gates
+        for name in gate.files
+        for path in _named(name, f"gates.{gate.name}.files", root, folder, is_taken)
+    }
+    _check_amount(len(found), sum(os.lstat(os.path.join(root, path)).st_size for path in found))
+
+
 def _named(
-    name: str, where: str, workspace: Workspace, known: set[str], folder: str
-) -> Iterator[str]:
+    name: str, where: str, root: str, folder: str, is_taken: Callable[[str], bool]
+) -> list[str]:
     """The files that one word of an order means: a file, or all files of a folder."""
-    places = dict.fromkeys(os.path.normpath(os.path.join(start, name)) for start in (folder, ""))
-    path = next((p for p in places if os.path.lexists(os.path.join(workspace.root, p))), "")
-    whole = os.path.join(workspace.root, path)
-    if not path or not inside(whole, workspace.root):
-        message = f"--gate-file {name}: no such file in {os.path.join(workspace.root, folder)}"
-        raise InvalidInput(f"{message}. Create it before the task starts", path=f"{where}.files")
+    places = [os.path.normpath(os.path.join(root, start, name)) for start in (folder, "")]
+    whole = next(filter(os.path.lexists, places), "")
+    if not whole or not inside(whole, root):
+        message = f"--gate-file {name}: no such file in {os.path.join(root, folder)}"
+        raise InvalidInput(f"{message}. Create it before the task starts", path=where)
     below = (
-        [
-            os.path.relpath(os.path.join(top, each), workspace.root)
-            for top, _, names in os.walk(whole)
-            for each in names
-        ]
+        [os.path.join(top, each) for top, _, names in os.walk(whole) for each in names]
         if os.path.isdir(whole)
-        else [path]
+        else [whole]
     )
-    ignored = [each for each in below if each not in known and "/.git/" not in f"/{each}"]
+    paths = [os.path.relpath(each, root) for each in below]
+    ignored = [each for each in paths if "/.git/" not in f"/{each}" and not is_taken(each)]
+    for each in ignored:
+        if not stat.S_ISREG(os.lstat(os.path.join(root, each)).st_mode):
+            message = (
+                f"--gate-file {name}: {each} is no regular file. Name a file, not a link to it"
+            )
+            raise InvalidInput(message, path=where)
+        if not os.access(os.path.join(root, each), os.R_OK):
+            raise InvalidInput(f"--gate-file {name}: {each} can't be read", path=where)
     if not ignored:
         message = f"--gate-file {name}: git does not ignore it, so every copy has it already"
         raise InvalidInput(f"{message}. Use --protect {name} to see it as it was", path=where)
-    yield from ignored
+    return ignored
+
+
+def _taken_by_snapshots(root: str) -> Callable[[str], bool]:
+    """Whether a snapshot of the work tree, as it is now, would hold a regular file."""
+    repository = dotgit.repository_of(root)
+    if repository is None:
+        return lambda _: True
+    tracked = dotgit.tracked_by(repository)
+
+    @functools.cache
+    def rules_in(folder: bytes) -> Ignoring:
+        """The rules for the entries of a folder, which is empty for the top, or ends with /."""
+        above, _, name = folder.rstrip(b"/").rpartition(b"/")
+        rules = ignoring(dotgit.exclude_of(repository))
+        if name:
+            rules = rules_in(above + b"/" if above else b"")
+            if rules.ignored(folder.rstrip(b"/"), folder=True):
+                return EVERYTHING_IGNORED
+        file = os.path.join(os.fsencode(root), folder, b".gitignore")
+        return rules.within(folder, read_bounded(file, RULES_BYTES) or b"")
+
+    def is_taken(path: str) -> bool:
+        encoded = os.fsencode(path)
+        folder = encoded[: encoded.rfind(b"/") + 1]
+        return encoded in tracked or not rules_in(folder).ignored(encoded, folder=False)
+
+    return is_taken
 
 
 def imported_files(workspace: Workspace, base: Snapshot, known: set[str]) -> Iterator[str]:
@@ -154,15 +201,20 @@ def kept(workspace: Workspace, paths: Iterable[str], name: str, base: Snapshot) 
         return None
     import tempfile  # noqa: PLC0415 - few tasks have such files; start-up is measured
 
-    if len(wanted) > _MOST_FILES:
-        raise InvalidInput(f"--gate-file: more than {_MOST_FILES} files; name fewer")
+    _check_amount(len(wanted), 0)
     with tempfile.TemporaryDirectory(prefix="truegreen-files-") as folder:
         size = 0
         for path in wanted:
             size += copied(os.path.join(workspace.root, path), os.path.join(folder, path))
-            if size > _MOST_BYTES:
-                raise InvalidInput(f"--gate-file: more than {_MOST_BYTES >> 20} MiB; name fewer")
+            _check_amount(len(wanted), size)
         return workspace.kept_from(folder, name, base)
+
+
+def _check_amount(files: int, size: int) -> None:
+    if files > _MOST_FILES:
+        raise InvalidInput(f"--gate-file: more than {_MOST_FILES} files; name fewer")
+    if size > _MOST_BYTES:
+        raise InvalidInput(f"--gate-file: more than {_MOST_BYTES >> 20} MiB; name fewer")
 
 
 def copied(source: str, target: str) -> int:
