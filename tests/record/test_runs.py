@@ -315,7 +315,7 @@ LEADS_TO: dict[ExitDetail, tuple[TaskStatus, Outcome, Cell, str | None]] = {
     D.UNCLASSIFIED: (S.QUEUED, Outcome.UNKNOWN, Cell.UNVERIFIED, "attempts"),
     D.AGENT_ERROR: (S.FAILED_PENDING_EVAL, Outcome.PENDING, Cell.RESCUE_UNDER_WAY, None),
     D.RATE_LIMITED: (S.QUEUED, Outcome.UNKNOWN, Cell.OUTAGE, "deferrals"),
-    D.SUPERVISOR_RESTARTED: (S.QUEUED, Outcome.UNKNOWN, Cell.OUTAGE, None),
+    D.SUPERVISOR_RESTARTED: (S.QUEUED, Outcome.UNKNOWN, Cell.OUTAGE, "deferrals"),
     **{
         cap: (S.FAILED_PENDING_EVAL, Outcome.PENDING, Cell.RESCUE_UNDER_WAY, None)
         for cap in D

@@ -75,7 +75,7 @@ def noted(walk: Walk, command: str) -> None:
 @pytest.mark.criterion("L12")
 def test_one_look_sends_the_news_of_its_own_night_also_the_first_time(walk: Walk) -> None:
     news = walk.folder.parent / "news.txt"
-    noted(walk, f"cat >> {news}; echo >> {news}")
+    noted(walk, f"cat >> {news}")
     task = added(walk, "true", "--max-attempts", "1")
     done = walk.tg("scheduler", "--once", "--json")
     assert done.status == 0
@@ -98,7 +98,7 @@ def test_a_scheduler_sends_news_while_it_looks_for_work(walk: Walk) -> None:
     noted(walk, f"cat > {news}")
     with scheduler(walk):
         task = added(walk, "true", "--max-attempts", "1")
-        until(lambda: news.exists() and news.read_text().endswith("}"))
+        until(lambda: news.exists() and news.read_text().endswith("}\n"))
     assert json.loads(news.read_text())["subject"] == task
 
 

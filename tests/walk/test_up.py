@@ -129,7 +129,7 @@ def test_news_leaves_while_it_is_up(walk: Walk):
     news = walk.folder / "news.txt"
     with up(walk) as server:
         task = added(walk, "true", "--max-attempts", "1")
-        until(lambda: news.exists() and news.read_text().endswith("}"))
+        until(lambda: news.exists() and news.read_text().endswith("}\n"))
         assert server.ended(signal.SIGTERM)[0] == 0
     assert json.loads(news.read_text())["data"]["url"] == f"{server.url}/tasks/{task}"
 

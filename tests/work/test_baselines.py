@@ -1,4 +1,4 @@
-"""The same check, tree and tools are asked once about a base; anything else is asked anew."""
+"""A check that passed on the same tree with the same tools is not asked again about a base."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path, {"answer": "no\n"})
+    return Tree(tmp_path, {"answer": "yes\n"})
 
 
 def asked(tree: Tree, gate: Gate, **more: Any) -> Finding:
@@ -53,7 +53,7 @@ def test_the_same_question_is_asked_once(tree, tmp_path):
     gate, marks = counting(tmp_path)
     first, second = in_place(tree, gate), in_place(tree, gate)
     assert times(marks) == 1
-    assert (first.outcome, second.outcome, second.phase) == (FAILED, FAILED, Phase.BASELINE)
+    assert (first.outcome, second.outcome, second.phase) == (PASSED, PASSED, Phase.BASELINE)
     assert second.evidence["cached"]
     assert "cached" not in first.evidence
 
@@ -79,9 +79,9 @@ def test_another_tree_or_gate_is_another_question(tree, tmp_path):
     gate, marks = counting(tmp_path)
     in_place(tree, gate)
     in_place(tree, Gate(name="g", command=(*gate.command, "word"), before=Before.FAIL))
-    tree.write({"answer": "yes\n"})
+    tree.write({"answer": "no\n"})
     tree.base = tree.workspace.base("tsk_2")
-    assert in_place(tree, gate).outcome is PASSED
+    assert in_place(tree, gate).outcome is FAILED
     assert times(marks) == 3
 
 
@@ -89,6 +89,14 @@ def test_what_may_depend_on_the_network_is_always_asked(tree, tmp_path):
     gate, marks = counting(tmp_path, network=True)
     in_place(tree, gate)
     in_place(tree, gate)
+    assert times(marks) == 2
+
+
+def test_a_failure_is_asked_for_again_since_it_proves_the_work_after_it(tree, tmp_path):
+    gate, marks = counting(tmp_path)
+    tree.write({"answer": "no\n"})
+    tree.base = tree.workspace.base("tsk_2")
+    assert [in_place(tree, gate).outcome for _ in range(2)] == [FAILED, FAILED]
     assert times(marks) == 2
 
 
@@ -105,7 +113,7 @@ def test_a_kept_answer_that_cannot_be_read_is_none(tree, tmp_path, text):
     in_place(tree, gate)
     (kept,) = (tree.home / "baselines").iterdir()
     kept.write_bytes(text)
-    assert in_place(tree, gate).outcome is FAILED
+    assert in_place(tree, gate).outcome is PASSED
     assert times(marks) == 2
 
 
@@ -129,5 +137,5 @@ def test_old_answers_are_forgotten_and_a_full_disk_only_costs_time(tree, tmp_pat
     assert not old.exists()
     blocked = tree.home / "a-file"
     blocked.write_text("")
-    assert in_place(tree, gate, baselines=str(blocked)).outcome is FAILED
+    assert in_place(tree, gate, baselines=str(blocked)).outcome is PASSED
     assert times(marks) == 2

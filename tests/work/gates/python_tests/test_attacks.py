@@ -310,7 +310,9 @@ def test_code_can_not_tell_the_control_by_its_surroundings(suite: Suite):
 
     def run(place: Any, scene: Any, *more: Any) -> session.Session:
         said = ran(place, scene, *more)
-        seen.append(Path(scene.root, "signs.txt").read_text())
+        signs = Path(scene.root, "signs.txt")
+        if signs.exists():  # the code from before the agent leaves none
+            seen.append(signs.read_text())
         return said
 
     with pytest.MonkeyPatch.context() as patch:
