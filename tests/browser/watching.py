@@ -86,6 +86,8 @@ class Visitor:
         """The same page in another window or light; nothing is loaded again."""
         self.page.set_viewport_size({"width": width, "height": WIDTHS[width]})
         self.page.emulate_media(color_scheme=theme)
+        # Buttons are dimmed while a part of the page is loaded again.
+        self.page.wait_for_function("() => !document.querySelector('.htmx-request')")
         self.page.evaluate(_DRAWN)
 
     def until(self, holds: Callable[[], object], seconds: float = 5.0) -> None:
