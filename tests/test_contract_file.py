@@ -245,7 +245,7 @@ def test_the_edge_loads_nothing_heavy():
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"tomllib", "difflib", "hashlib", "zoneinfo", "pathlib", "dataclasses", "subprocess"}
     assert not heavy & set(loaded)
-    assert len(loaded) < 22
+    assert len(loaded) < 20
 
 
 def test_a_command_that_is_an_empty_word_is_called_that_and_not_a_missing_title():

@@ -25,7 +25,6 @@ from truegreen.contract import (
     toml_document,
 )
 from truegreen.errors import InvalidInput
-from truegreen.paths import is_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -240,6 +239,8 @@ def _find_state_dir(environ: Mapping[str, str], url: str) -> tuple[str, str]:
 
 
 def _warnings(url: str, cwd: str, file: str | None) -> Iterator[str]:
+    from truegreen.paths import is_inside  # noqa: PLC0415 - what a start loads is counted
+
     root = next((folder for folder in _upward(cwd) if paths.lexists(f"{folder}/.git")), None)
     if root and url.startswith("sqlite://"):
         place = paths.realpath(url.removeprefix("sqlite://"))

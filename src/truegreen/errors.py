@@ -38,7 +38,6 @@ A failed gate, an inconclusive judge and a lost race are values, not errors.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from typing import ClassVar
@@ -231,6 +230,8 @@ class DiskFull(Unavailable):
 
 def is_full(error: BaseException) -> bool:
     """Whether something failed because a disk or a quota is full."""
+    import errno  # noqa: PLC0415 - needed by few; what a start loads is counted
+
     number = error.errno if isinstance(error, OSError) else None
     return isinstance(error, DiskFull) or number in (errno.ENOSPC, errno.EDQUOT)
 

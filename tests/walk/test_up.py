@@ -22,7 +22,7 @@ from tests.faces.conftest import SCRIPT
 from tests.outlets.receiver import Receiver
 from tests.record.lives import OPERATOR
 from tests.walk.conftest import Walk, own, shell, until
-from tests.walk.test_people import BARE
+from tests.walk.test_people import BARE, under_way
 from truegreen.model import Role, TaskStatus
 from truegreen.work.exits import SHUT_DOWN
 
@@ -386,7 +386,7 @@ def test_restarts_cost_a_task_no_attempt_while_deferrals_are_left(
     drain = () if words == ("scheduler",) else ("--drain-for", "0s")
     ledger = walk.ledger()
     for number in range(1, RESTARTS + 1):
-        with started(walk, *words, *drain) as process:
+        with under_way(walk, *words, *drain) as process:
             until(lambda: beat.exists() and len(beat.read_text().split()) == number)  # noqa: B023
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
@@ -399,14 +399,14 @@ def test_restarts_cost_a_task_no_attempt_while_deferrals_are_left(
         left = ledger.task(task)
         charged = (number // RESTARTS, min(number, RESTARTS - 1))
         assert (left.status, left.attempts, left.deferrals) == (TaskStatus.QUEUED, *charged)
-    with started(walk, *words, *drain):
+    with under_way(walk, *words, *drain):
         until(lambda: ledger.task(task).status is TaskStatus.SUCCEEDED)
     assert len(ledger.dossier(task).runs) == RESTARTS + 1
     assert ledger.inbox() == []
 
 
 def test_up_drains_before_it_stops_what_is_under_way(walk: Walk):
-    with started(walk, "up", "--port", "0") as process:
+    with under_way(walk, "up", "--port", "0") as process:
         task = added(walk, "touch begun; while ! test -e go; do sleep 0.05; done; echo x > out.txt")
         later = added(walk, "echo x > other.txt")
         ledger = walk.ledger()
@@ -421,7 +421,7 @@ def test_up_drains_before_it_stops_what_is_under_way(walk: Walk):
 
 
 def test_a_drain_of_up_ends_after_its_time(walk: Walk):
-    with started(walk, "up", "--port", "0", "--drain-for", "1s") as process:
+    with under_way(walk, "up", "--port", "0", "--drain-for", "1s") as process:
         task = added(walk, "touch begun; sleep 60")
         until((walk.folder / "begun").exists)
         process.send_signal(signal.SIGTERM)
@@ -436,27 +436,10 @@ def test_a_restart_before_the_agent_starts_leaves_the_task_as_it_was(walk: Walk)
     words = ("--here", "--gate", "sleep 3; test -s out.txt", *shell(f"touch {acted}"))
     task = walk.tg("add", "--json", *words).json()["id"]
     ledger = walk.ledger()
-    with started(walk, "up", "--port", "0", "--drain-for", "0s") as process:
+    with under_way(walk, "up", "--port", "0", "--drain-for", "0s") as process:
         until(lambda: ledger.task(task).run_status == "starting")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     left = ledger.task(task)
     assert (left.status, left.exit_detail) == (TaskStatus.QUEUED, "supervisor_restarted")
     assert (left.attempts, acted.exists()) == (0, False)
-
-
-@contextmanager
-def started(walk: Walk, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that looks for work."""
-    with subprocess.Popen(
-        [SCRIPT, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=walk.environ(),
-        cwd=walk.folder,
-        stdin=subprocess.DEVNULL,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
