@@ -16,35 +16,48 @@ export UV_SYSTEM_CERTS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check nightly attacks truth clients jail runners browser slurm hosts chaos redis bench docs criteria format lock man sbom dist clean
+.PHONY: help demo test test-all check nightly mutants attacks truth journeys clients jail runners browser slurm hosts chaos redis bench docs golden criteria format lock man sbom dist clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
 	  | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 demo: $(READY) ## set up, then watch scripted agents fail and be caught (about a minute)
 	@echo "== demo: truegreen demo"
 	@$(BIN)/truegreen demo $(ARGS)
 
-test: $(READY) jail runners browser slurm hosts clients ## set up, then run the tests; costly ones take turns, ROTATE=all runs every one (ARGS="-k name" chooses)
+# These need the real agent clients, Chromium, Slurm, Ray, several hosts or package installers.
+EXTRA := $(addprefix tests/,browser chaos engines realclient packaging/test_installers.py)
+
+test: $(READY) jail ## set up, then run the tests, without the parts that test-all installs (ARGS="-k name" chooses)
 	@echo "== tests"
+	@$(BIN)/python -m pytest $(EXTRA:%=--ignore=%) $(ARGS)
+
+test-all: $(READY) jail runners browser slurm hosts clients ## every test: also real clients (0.8 GB), Chromium, Slurm, Ray, three hosts
+	@echo "== every test"
 	@$(BIN)/python -m pytest $(ARGS)
 
-check: $(READY) jail runners browser slurm hosts clients ## what CI runs: format, lint, types, layers, tests
+check: $(READY) jail runners browser slurm hosts clients ## what CI runs: format, lint, types, layers, every test
 	@echo "== format: ruff format --check"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint: ruff check"
 	@$(BIN)/ruff check $(CODE)
 	@echo "== layers: lint-imports"
 	@$(BIN)/lint-imports
-	@echo "== types: mypy --strict, beside the tests: pytest"
-	@$(BIN)/mypy $(CODE) & types=$$!; $(COMPILED); $(BIN)/python -m pytest; tests=$$?; wait $$types && exit $$tests
+	@echo "== types: mypy --strict, beside the tests: make test, then the rest of make test-all"
+	@$(BIN)/mypy $(CODE) & types=$$!; $(COMPILED); \
+	  $(MAKE) --no-print-directory test; tests=$$?; \
+	  $(BIN)/python -m pytest $(EXTRA); extra=$$?; \
+	  wait $$types && exit $$((tests || extra))
 
-# Every change tries its luck a few times; a night has time for each case, and for rare ones.
-nightly: $(READY) jail runners browser slurm hosts clients ## every test, none resting, races and kills far more often (hours)
-	@echo "== every test, and often"
-	@ROTATE=all HYPOTHESIS_PROFILE=thorough RACES=100000 SUPERVISOR_RACES=200 TRUEGREEN_KILLS=500 \
+nightly: $(READY) jail runners browser slurm hosts clients ## every test, with races, kills, random cases and attacks repeated far more often (hours)
+	@echo "== every test, repeated"
+	@REPEAT=50 HYPOTHESIS_PROFILE=thorough RACES=100000 TRUEGREEN_KILLS=500 ATTACKS=full \
 	  $(BIN)/python -m pytest $(ARGS)
+
+mutants: $(READY) jail ## change the code in a fixed sample of places and list the changes that no test notices (ARGS="gates policy" chooses)
+	@echo "== mutants"
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 attacks: $(READY) jail ## play all listed attacks and twins (ARGS=--full: the generated ones, ARGS=--table: into the docs)
 	@echo "== attacks on gates, and honest twins"
@@ -53,6 +66,10 @@ attacks: $(READY) jail ## play all listed attacks and twins (ARGS=--full: the ge
 truth: $(READY) jail ## measure false green and false red over bug-fix tasks (ARGS=--table: into the docs)
 	@echo "== scripted agents on bug-fix tasks"
 	@$(BIN)/python -m tests.truth $(ARGS)
+
+journeys: $(READY) jail ## trace three journeys, print files, functions, transactions (ARGS="--list run": one in order)
+	@echo "== journeys through the program"
+	@$(BIN)/python -m tests.journeys $(ARGS)
 
 clients: $(READY) ## fetch the real agent clients that tests drive into your cache (once; 0.8 GB)
 	@echo "== real agent clients"
@@ -119,6 +136,10 @@ bench: $(READY) redis ## measure beside the field, write docs/performance.md (AR
 docs: $(READY) ## write the pages of docs/reference anew from the code
 	@echo "== reference pages"
 	@$(BIN)/python -m tests.docs
+
+golden: $(READY) ## record the golden files of tests/golden again; review what changed with git diff
+	@echo "== golden files"
+	@$(BIN)/python -m tests.golden
 
 criteria: $(READY) jail runners browser slurm hosts clients ## run the tests, then print which acceptance criteria they hold
 	@echo "== criteria held by passing tests"

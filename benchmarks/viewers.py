@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from benchmarks.bench import Bench
 from benchmarks.lives import CONTRACT, OPERATOR
@@ -123,18 +123,16 @@ def _watched(bench: Bench, server: Served, ledger: Ledger, path: str, who: str) 
     viewers = bench.scale.pick(200, 200, 5)
     seconds = bench.scale.pick(100, 50, 5) / 10
     bench.say(f"{viewers} {who}")
-    crowd = Crowd(server, path, viewers)
     shares = []
-    with _changing(ledger):
+    with closing(Crowd(server, path, viewers)) as crowd, _changing(ledger):
         time.sleep(seconds / 5)  # until all have their first rendering
         for _ in range(bench.scale.repetitions):
             before, start = busy_seconds(server.pid), time.perf_counter()
             time.sleep(seconds)
             took = time.perf_counter() - start
             shares.append(100 * (busy_seconds(server.pid) - before) / took)
-    if not crowd.alive or not crowd.bytes:
-        raise RuntimeError("not everybody was served to the end")
-    crowd.close()
+        if not crowd.alive or not crowd.bytes:
+            raise RuntimeError("not everybody was served to the end")
     what = f"one core's time for {viewers} {who}, {CHANGES_A_SECOND} changes a second"
     yield Figure(what, shares, "%", (CPU,), note=f"{crowd.bytes / 1e6:.0f} MB were read")
 

@@ -25,11 +25,14 @@ from tests.patience import be_patient
 from tests.postgres_server import PostgresServer, find_installation
 from tests.small_environment import python_of
 from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest_plugins = ["tests.criteria", "tests.rotation"]
+    from tests.shared_database import SharedDatabase
+
+pytest_plugins = ["tests.criteria"]
 
 TEMPLATE = "truegreen_template"
 POSTGRES_HOME = pytest.StashKey[Path | None]()
@@ -243,12 +246,26 @@ def postgres_desk(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def shared_database(
+    postgres_desk: PostgresServer, postgres_template: str
+) -> Iterator[SharedDatabase]:
+    """A migrated database that is cleared after each test, and its connections."""
+    # The driver is an extra: without it these tests are skipped.
+    from tests import shared_database as shared  # noqa: PLC0415
+
+    kept = shared.KeptConnections()
+    with shared.keep_connections(kept):
+        database = shared.SharedDatabase(postgres_desk, postgres_template, kept)
+        yield database
+        database.close()
+
+
 @pytest.fixture
-def postgres_url(postgres_desk: PostgresServer, postgres_template: str) -> Iterator[str]:
-    """Address of a fresh, migrated database; gone after the test."""
-    name = postgres_desk.create_database(template=postgres_template)
-    yield postgres_desk.url(name)
-    postgres_desk.drop_database(name)
+def postgres_url(shared_database: SharedDatabase) -> Iterator[str]:
+    """Address of a database that is as after its migration; of no use after the test."""
+    yield shared_database.acquire()
+    shared_database.release()
 
 
 @pytest.fixture(scope="session")
@@ -282,9 +299,20 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a store on each database, or on those that its module names.
+
+    A module whose tests are about the program above the statements says `DATABASES = ("sqlite",)`;
+    that every statement works on both is the matter of those that say nothing.
+    """
+    if "store_url" in metafunc.fixturenames:
+        names = getattr(metafunc.module, "DATABASES", ("sqlite", "postgres"))
+        metafunc.parametrize("store_url", names, indirect=True)
+
+
+@pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
-    """Run the test on each database, migrated; asks only for the one that the half uses."""
+    """A migrated store; asks only for the database that the half uses."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     if request.param == "sqlite":
         shutil.copyfile(request.getfixturevalue("sqlite_template"), url.removeprefix("sqlite://"))
@@ -293,7 +321,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def ledger(store_url: str) -> Iterator[Ledger]:
-    """A ledger on each database."""
-    ledger = open_ledger(store_url)
+    """A ledger on each database; the template was verified, and no test changes its copy."""
+    ledger = Ledger(open_store(store_url))
     yield ledger
     ledger.close()

@@ -13,6 +13,7 @@ import contextlib
 import gc
 import os
 import pkgutil
+import select
 import selectors
 import signal
 import socket
@@ -57,13 +58,14 @@ def settings(environ: Mapping[str, str]) -> dict[str, str]:
 class Forge:
     """The process that is forked, as tests see it."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = __name__, environ: Mapping[str, str] = os.environ) -> None:
         self._ours, theirs = socket.socketpair()
         self._one_at_a_time = threading.Lock()
-        self._born_with = settings(os.environ)
+        self._born_with = settings(environ)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                [sys.executable, "-m", program, str(theirs.fileno())],
+                env=environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,  # a stream remembers whether it can seek; pipes can't
@@ -101,6 +103,25 @@ class Forge:
             raise subprocess.TimeoutExpired(command, seconds, out, err)
         return subprocess.CompletedProcess(command, int(status), out, err)
 
+    def start(
+        self, words: Sequence[str | bytes | Path], environ: Mapping[str, str], folder: Path
+    ) -> Started:
+        """The command without input, beside the test: what `subprocess.Popen` gives with pipes."""
+        command = [SCRIPT, *words]
+        call = Call(
+            [os.fsencode(word) for word in command],
+            [(os.fsencode(name), os.fsencode(text)) for name, text in environ.items()],
+            os.fsencode(folder),
+            settings(environ) != self._born_with,
+        )
+        with _pipes(None) as (ours, theirs):
+            self._send(msgspec.msgpack.encode(call), theirs)
+            _close(theirs)
+            pid = int(_line(ours[-1]))
+            started = Started(command, pid, *ours)
+            ours.clear()
+        return started
+
     def _send(self, body: bytes, descriptors: list[int]) -> None:
         with self._one_at_a_time:
             socket.send_fds(self._ours, [len(body).to_bytes(HEAD)], descriptors)
@@ -110,6 +131,49 @@ class Forge:
         """Nobody calls any more."""
         self._ours.close()
         self._process.communicate(timeout=10)
+
+
+class Started(subprocess.Popen[bytes]):
+    """A fork that runs. Its parent is the process that is forked, and says how it ended."""
+
+    def __init__(self, args: list[str | bytes | Path], pid: int, out: int, err: int, end: int):
+        self.args = args
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdin = None
+        self.stdout = open(out, "rb")  # noqa: SIM115 - closed by `communicate` or at the end
+        self.stderr = open(err, "rb")  # noqa: SIM115 - as above
+        self._end = open(end, "rb", buffering=0)  # noqa: SIM115 - as above
+        self._child_created = True
+        self._communication_started = False
+        self._input = None
+        self._waitpid_lock = threading.Lock()
+        self.text_mode = self.encoding = self.errors = None
+        self.universal_newlines = False
+
+    def poll(self) -> int | None:
+        """How it ended, if it did."""
+        return self._internal_poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        if self.returncode is None:
+            ready, _, _ = select.select([self._end], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self._ended()
+        assert self.returncode is not None
+        return self.returncode
+
+    def _internal_poll(self, *_: object, **__: object) -> int | None:
+        with self._waitpid_lock:
+            if self.returncode is None and select.select([self._end], [], [], 0)[0]:
+                self._ended()
+        return self.returncode
+
+    def _ended(self) -> None:
+        self.returncode = int(_line(self._end.fileno()))
+        self._end.close()
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.test_contract_file import EXAMPLE
 from truegreen.config import STORE_FORMS, Config, load_config, masked_words, redacted_url, store_url
 from truegreen.contract import Budget, Caps, ConfigFile, Contract, plain
@@ -63,7 +64,7 @@ def test_the_option_comes_before_the_environment_before_the_default(place: Path)
     assert load(place, environ={"TRUEGREEN_STORE": ""}).sources["store"].startswith("built in")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "url"),
     [
         ("sqlite:///a/b.db", "sqlite:///a/b.db"),
@@ -149,7 +150,7 @@ def test_no_password_is_ever_shown(password):
     assert quoted not in redacted_url(f"postgresql:///db?sslpassword={quoted}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         ("postgresql://u:p@h:5/d", "postgresql://u:***@h:5/d"),
@@ -308,7 +309,7 @@ def test_nothing_secret_is_shown(place: Path):
 
 
 @pytest.mark.criterion("O05", "P09")
-@pytest.mark.parametrize(
+@each_row(
     ("words", "shown"),
     [
         (["-H", "Authorization: Basic aHVzaDpIVVNI=="], ["-H", "Authorization: ***"]),
@@ -351,7 +352,7 @@ def test_a_command_is_shown_without_what_it_opens_doors_with(words, shown):
     assert masked_words(words) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ["python", "-u", "-m", "pytest", "-p", "no:cacheprovider", "tests/a.py::TestToken::test"],

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.test_contract_file import EXAMPLE, refused
 from truegreen import contract as edge
 from truegreen.contract import (
@@ -196,7 +197,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.criterion("F15")
-@pytest.mark.parametrize("name", Contract.__struct_fields__)
+@each_row("name", Contract.__struct_fields__)
 def test_no_field_can_change_without_the_digest(name):
     base = Contract(title="t")
     changed = msgspec.structs.replace(base, **{name: CHANGES[name]})
@@ -209,14 +210,14 @@ def test_a_contract_is_frozen():
         contract.gates = ()  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", AgentDefinition.__struct_fields__)
+@each_row("name", AgentDefinition.__struct_fields__)
 def test_another_definition_is_another_agent(name):
     base, changed = Contract(title="t"), Contract(title="t", **{name: CHANGES[name]})
     assert base.definition() == AgentDefinition()
     assert base.definition().definition_digest() != changed.definition().definition_digest()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"goal": "x" * (64 * 1024 + 1)}, "goal: has 65537 bytes; the limit is 65536"),
@@ -277,7 +278,7 @@ FILLED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", GateKind)
+@each_row("kind", GateKind)
 def test_a_gate_has_what_its_kind_needs_and_nothing_that_its_kind_ignores(kind):
     use = GATE_USES[kind]
     needed = {key: FILLED[key] for key in use.needs}
@@ -291,7 +292,7 @@ def test_a_gate_has_what_its_kind_needs_and_nothing_that_its_kind_ignores(kind):
             Gate(kind=kind, **needed, **{key: FILLED[key]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"kind": "magic"}, "kind: expected one of"),
@@ -314,7 +315,7 @@ def test_a_gate_made_in_python_is_checked_like_one_that_is_read(fields, message)
         Gate(**{**command, **fields})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"command": ("x", "\0")}, r"command\[1\]: contains a NUL byte"),
@@ -369,8 +370,8 @@ def test_the_rescue_threshold_of_the_file_is_held_too():
     assert "evaluators.e.rescue_threshold: 0.79 is below threshold 0.8" in error.message
 
 
-@pytest.mark.parametrize("score", [0, 0.0, -0.1, 1.01, float("nan"), float("inf"), True, "0.7"])
-@pytest.mark.parametrize("name", ["threshold", "rescue_threshold"])
+@each_row("score", [0, 0.0, -0.1, 1.01, float("nan"), float("inf"), True, "0.7"])
+@each_row("name", ["threshold", "rescue_threshold"])
 def test_a_threshold_that_lets_everything_or_nothing_pass_is_refused(name, score):
     with pytest.raises(InvalidInput, match=f"^{name}: "):
         Evaluator(model="openai:m", **{name: score})
@@ -381,7 +382,7 @@ def test_the_default_threshold_is_070_and_a_judge_is_blind_and_binding():
     assert (judge.threshold, judge.band, judge.blind, judge.shadow) == (0.70, 0.0, True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "said"),
     [
         ({}, "one of command, model and python"),
@@ -459,8 +460,8 @@ def test_the_three_modes_exist_per_task_and_the_default_is_autonomous():
 
 
 @pytest.mark.criterion("I19", "E03")
-@pytest.mark.parametrize("name", Budget.__struct_fields__)
-@pytest.mark.parametrize("count", [-1, 101, "unlimited", 10**9, float("inf"), 1.5, True, None])
+@each_row("name", Budget.__struct_fields__)
+@each_row("count", [-1, 101, "unlimited", 10**9, float("inf"), 1.5, True, None])
 def test_no_budget_is_unlimited(name, count):
     with pytest.raises(InvalidInput, match=f"^{name}: "):
         Budget(**{name: count})
@@ -470,7 +471,7 @@ def test_no_budget_is_unlimited(name, count):
 
 
 @pytest.mark.criterion("I19")
-@pytest.mark.parametrize("attempts", [0, -1, 101, "unlimited"])
+@each_row("attempts", [0, -1, 101, "unlimited"])
 def test_a_task_has_at_least_one_attempt_and_no_endless_ones(attempts):
     with pytest.raises(InvalidInput, match=r"^attempts: "):
         Budget(attempts=attempts)
@@ -488,10 +489,8 @@ def test_the_budget_can_be_set_per_task(attempts):
 
 
 @pytest.mark.criterion("I19")
-@pytest.mark.parametrize("name", Caps.__struct_fields__)
-@pytest.mark.parametrize(
-    "value", [0, -1, "unlimited", float("inf"), float("nan"), 10**16, "", False]
-)
+@each_row("name", Caps.__struct_fields__)
+@each_row("value", [0, -1, "unlimited", float("inf"), float("nan"), 10**16, "", False])
 def test_no_cap_is_unlimited(name, value):
     with pytest.raises(InvalidInput, match=f"^options: caps.{name}: "):
         make_contract(ConfigFile(), title="t", caps={name: value})
@@ -515,7 +514,7 @@ def test_the_default_rescues_what_ended_without_a_crash_and_nothing_else():
     assert {detail for detail in ExitDetail if contract.may_rescue(detail)} == RESCUABLE
 
 
-@pytest.mark.parametrize("detail", sorted(set(ExitDetail) - RESCUABLE))
+@each_row("detail", sorted(set(ExitDetail) - RESCUABLE))
 def test_no_policy_rescues_a_crash(detail):
     with pytest.raises(InvalidInput, match=r"^rescue\[0\]: expected one of"):
         Contract(title="t", rescue=(detail,))
@@ -529,7 +528,7 @@ FOR_PEOPLE = (ExitReason.BLOCKED, ExitReason.USER_CANCELLED)
 
 
 @pytest.mark.criterion("B21")
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [*FOR_PEOPLE, *(detail for detail in ExitDetail if PARENT[detail] in FOR_PEOPLE), "never"],
 )

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen import contract as edge
 from truegreen.contract import (
     AgentDefinition,
@@ -148,10 +149,8 @@ def test_options_are_read_as_strictly_as_the_file():
         file.contract("fix-parse")
 
 
-@pytest.mark.parametrize(
-    "value", [object(), Path("x"), {Path("x")}, "\ud800", 10**400, b"x", Caps()]
-)
-@pytest.mark.parametrize("name", edge.Template.__struct_fields__)
+@each_row("value", [object(), Path("x"), {Path("x")}, "\ud800", 10**400, b"x", Caps()])
+@each_row("name", edge.Template.__struct_fields__)
 def test_options_of_any_type_are_taken_or_refused(name, value):
     for given_value in (value, [value]):
         options: dict[str, Any] = {"title": "t", name: given_value}
@@ -195,7 +194,7 @@ def test_extra_gates_come_on_top_of_the_named_ones():
         make_contract(file, "fix-parser", extra_gates=(Gate(name="tests", command=("x",)),))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "title"),
     [
         ({"goal": "\n\tFix it.\nNow."}, "Fix it."),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.table import each_row
 from truegreen.config import load_config
 from truegreen.contract import DEFAULT_NEWS, As, Tls, outlet_names, read_toml
 from truegreen.errors import InvalidInput
@@ -13,7 +14,7 @@ from truegreen.errors import InvalidInput
 MAIL = 'host = "m", from = "a@b", to = ["c@d"]'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ('[[notify]]\nurl = "a://b"\nwebhook = "https://x"', "notify[0].url: a notification has"),
@@ -78,7 +79,7 @@ def test_an_entry_is_called_what_it_says_or_by_its_way_and_address():
     assert outlet_names(read_toml(louder, "x").notify) == (first,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     ['url = "a://b"', 'command = ["page"]', f"mail = {{ {MAIL} }}"],
     ids=["url", "cmd", "m"],

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.test_contract_file import EXAMPLE, refused
 from truegreen import contract as edge
 from truegreen.contract import (
@@ -49,7 +50,7 @@ MINIMAL: dict[Any, dict[str, Any]] = {
     ConfigFile: {},
 }
 FIELDS = [(kind, name) for kind in MINIMAL for name in kind.__struct_fields__]
-every_field = pytest.mark.parametrize(
+every_field = each_row(
     ("kind", "name"), FIELDS, ids=[f"{kind.__name__}.{name}" for kind, name in FIELDS]
 )
 
@@ -63,7 +64,7 @@ JSON_VALUES = st.recursive(
 # --- single values
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         (5, "expected text; got 5"),
@@ -85,13 +86,13 @@ def test_text_within_the_limit_is_given_back_unchanged(text):
     assert checked(text, "goal", len(text.encode())) == text
 
 
-@pytest.mark.parametrize("end", ["\n", "\r", "\x1b[31m", "\x85", "\u2028", "\u202e", "\u2066"])
+@each_row("end", ["\n", "\r", "\x1b[31m", "\x85", "\u2028", "\u202e", "\u2066"])
 def test_a_title_can_neither_break_nor_forge_a_line(end):
     with pytest.raises(InvalidInput, match="title: contains a line break or a control character"):
         Contract(title=f"fix{end}it")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("title", "problem"),
     [("", "is empty"), (" \u00a0", "is empty"), ("x" * 501, "has 501 characters")],
 )
@@ -101,13 +102,13 @@ def test_a_title_has_one_to_five_hundred_characters(title, problem):
     assert checked_line("ü" * 500, "title")
 
 
-@pytest.mark.parametrize("name", ["", "A", "-a", "a b", "a\n", "é", "a/b", "x" * 65, 5])
+@each_row("name", ["", "A", "-a", "a b", "a\n", "é", "a/b", "x" * 65, 5])
 def test_what_is_no_name_is_refused(name):
     with pytest.raises(InvalidInput, match=r"^role: "):
         checked_name(name, "role")
 
 
-@pytest.mark.parametrize("name", ["a", "0", "fix-parser", "a.b_c", "x" * 64])
+@each_row("name", ["a", "0", "fix-parser", "a.b_c", "x" * 64])
 def test_names_are_accepted(name):
     assert checked_name(name, "role") == name
 
@@ -115,7 +116,7 @@ def test_names_are_accepted(name):
 # --- durations
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "microseconds"),
     [
         ("1h30m", 5_400_000_000),
@@ -158,7 +159,7 @@ BAD_DURATIONS = [
 ]
 
 
-@pytest.mark.parametrize("value", [value for value in BAD_DURATIONS if value != "5"], ids=repr)
+@each_row("value", [value for value in BAD_DURATIONS if value != "5"], ids=repr)
 def test_what_is_no_duration_is_refused_with_the_accepted_forms(value):
     with pytest.raises(InvalidInput, match=r"time: expected a duration such as .*1h30m.*seconds"):
         parse_duration(value, "time")
@@ -206,7 +207,7 @@ def tables(value: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
 PATHS = [path for path, _ in tables(edge.toml_document(EXAMPLE, ""))]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_row("path", PATHS)
 def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_key(path):
     document = edge.toml_document(EXAMPLE, "")
     table = dict(tables(document))[path]
@@ -232,7 +233,7 @@ def test_an_unknown_key_like_no_other_lists_the_known_ones():
     assert error.allowed == ("agent", "roles")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         (
@@ -321,7 +322,7 @@ def test_a_wrong_value_is_refused_with_path_and_expectation(text, message):
     assert refused(text).message.startswith(f"truegreen.toml: {message}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("[defaults]\nmode = ", "truegreen.toml: not TOML: Invalid value (at end of document)"),
@@ -341,7 +342,7 @@ def test_a_byte_order_mark_is_no_mistake():
     assert read_toml(b"\xef\xbb\xbf[qa]\nroles = []", "x").qa.roles == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         "",
@@ -360,7 +361,7 @@ def test_what_is_no_json_is_refused(data):
         read_json(data, Contract, "body")
 
 
-@pytest.mark.parametrize("data", ["[]", "3", '"x"', "null", '{"title": "\ud800"}'])
+@each_row("data", ["[]", "3", '"x"', "null", '{"title": "\ud800"}'])
 def test_json_of_another_shape_is_refused(data):
     with pytest.raises(InvalidInput, match=r"^body: "):
         read_json(data, Contract, "body")
@@ -374,11 +375,14 @@ def test_every_field_refuses_a_wrong_type(kind, name):
     assert caught.value.message.startswith(f"body: {name}")
 
 
-@every_field
-@settings(max_examples=10)
 @given(value=JSON_VALUES)
-@pytest.mark.rotates(80)
-def test_every_field_takes_any_json_or_refuses_it(kind, name, value):
+def test_every_field_takes_any_json_or_refuses_it(value):
+    taken(value=value)
+
+
+@every_field
+def taken(kind, name, value):
+    """A field takes the value and writes it as it was read, or refuses it."""
     document = {**MINIMAL[kind], name: value}
     try:
         read = edge.convert(document, kind, "body")
@@ -401,7 +405,7 @@ def test_a_refusal_quotes_no_more_than_a_line():
     assert len(error.message) < 250
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ('[gates.t]\ncommand = "pytest -q"', 'expected array of words such as ["pytest","-q"]'),

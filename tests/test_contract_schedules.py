@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.table import each_row
 from truegreen.contract import read_toml
 from truegreen.contract.schedules import ALIASES, after, due, expected
 from truegreen.errors import InvalidInput
@@ -60,7 +61,7 @@ def test_what_runs_by_the_minute_goes_by_the_time_that_passes():
     assert wall("*/30 * * * *", at("2026-03-29T01:15"), 2) == ["29 01:30+0100", "29 03:00+0200"]
 
 
-@pytest.mark.parametrize("zone", ["UTC", BERLIN, "America/New_York", "Australia/Lord_Howe"])
+@each_row("zone", ["UTC", BERLIN, "America/New_York", "Australia/Lord_Howe"])
 def test_every_day_of_two_years_has_one_time_and_never_two(zone: str):
     start, days = at("2026-01-01T00:00", zone), []
     for _ in range(730):
@@ -72,14 +73,14 @@ def test_every_day_of_two_years_has_one_time_and_never_two(zone: str):
     assert (days[-1] - days[0]).days == 729
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@each_row("alias", ALIASES)
 def test_an_alias_is_what_it_stands_for(alias: str):
     start = at("2026-05-05T05:05")
     assert expected(alias) == ""
     assert after(alias, BERLIN, start) == after(ALIASES[alias], BERLIN, start)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schedule", "words"),
     [
         ("nightly", "expected five cron fields"),
@@ -108,7 +109,7 @@ def test_what_is_due_is_counted_with_the_first_and_the_newest():
 
 
 @pytest.mark.criterion("H07")
-@pytest.mark.parametrize("schedule", ["* * * * *", "0 2 * * *", "0 0 1 * *"])
+@each_row("schedule", ["* * * * *", "0 2 * * *", "0 0 1 * *"])
 def test_a_sleep_of_a_hundred_years_costs_no_long_search(schedule: str):
     first = after(schedule, BERLIN, 0) or 0
     now = at("2070-01-01T12:00:30")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.table import each_row
 from truegreen import errors
 from truegreen.errors import Broken, Refused, TruegreenError, Unavailable
 from truegreen.record.store import refusal
@@ -16,7 +15,7 @@ ALL = [
     if isinstance(each, type) and issubclass(each, TruegreenError)
 ]
 FAMILIES: dict[type[TruegreenError], int] = {Refused: 2, Unavailable: 5, Broken: 70}
-by_name = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+by_name = each_row("kind", ALL, ids=lambda kind: kind.__name__)
 
 
 def test_the_tree_at_the_top_of_the_module_is_the_real_tree():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
+from tests.table import each_row
 from truegreen.evidence import evidence_in, is_recorded, printed_before_verdict, tool_calls
 
 RAN = {"command": "cat out.txt", "saw": "hello"}
@@ -32,7 +31,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     [
         RAN,
@@ -48,7 +47,7 @@ def test_an_entry_counts_that_names_its_subject_and_what_it_showed(entry: dict[s
     assert evidence_in([entry]) == [entry]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         None,
@@ -76,7 +75,7 @@ def test_what_shows_nothing_does_not_count(given: object) -> None:
     assert evidence_in(given) == []
 
 
-@pytest.mark.parametrize("event", CALLS.values(), ids=CALLS)
+@each_row("event", CALLS.values(), ids=CALLS)
 def test_a_tool_call_of_each_client_confirms_its_command(event: dict[str, Any]) -> None:
     calls = tool_calls([b"no event", json.dumps(event).encode()])
     assert calls is not None
@@ -84,7 +83,7 @@ def test_a_tool_call_of_each_client_confirms_its_command(event: dict[str, Any]) 
     assert not is_recorded({"command": "pytest -q", "saw": "1 passed"}, calls)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "event",
     [
         {"type": "result", "result": VERDICT},
@@ -105,7 +104,7 @@ def test_what_ran_before_the_verdict_in_the_same_call_is_confirmed() -> None:
     assert is_recorded(RAN, tool_calls([json.dumps(call).encode()]) or [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("recorded", "confirmed"),
     [
         ("+ cat out.txt", True),

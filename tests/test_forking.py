@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -83,3 +84,18 @@ def test_nothing_is_left_of_it_when_nobody_calls_any_more(tmp_path: Path):
     assert forge.run(("--version",), os.environ, tmp_path, 50).returncode == 0
     forge.close()
     assert forge._process.returncode == 0
+
+
+def test_a_fork_beside_the_test_is_a_process_like_any_other(forge: Forge, tmp_path: Path):
+    with forge.start(("list", "--json"), os.environ, tmp_path) as listing:
+        out, err = listing.communicate(timeout=50)
+    assert (listing.returncode, out, err) == started(tmp_path, "list", "--json")
+
+    with forge.start(("run", "--", "sleep", "41.5"), os.environ, tmp_path) as running:
+        assert running.stderr
+        assert b"tsk_" in running.stderr.readline()
+        assert running.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(0.01)
+        running.kill()
+        assert running.wait(10) == running.poll() == -signal.SIGKILL

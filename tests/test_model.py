@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen import model
 from truegreen.model import (
     CELLS,
@@ -113,7 +114,7 @@ def test_the_six_exit_reasons_are_spelled_exactly():
     assert [reason.value for reason in ExitReason] == words(WORDS["ExitReason"])
 
 
-@pytest.mark.parametrize("name", sorted(WORDS))
+@each_row("name", sorted(WORDS))
 def test_enum_has_exactly_the_words_of_the_design(name: str):
     enum: type[StrEnum] = getattr(model, name)
     assert [member.value for member in enum] == words(WORDS[name])
@@ -182,7 +183,7 @@ def test_only_an_agents_own_word_makes_a_silent_failure_a_reported_one():
     assert Cell.REPORTED_FAILURE not in GREEN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "admission", "expected"),
     [
         ("failed", "", True),
@@ -215,7 +216,7 @@ def test_green_run_with_red_verdict_is_a_silent_failure_and_critical():
     )
 
 
-@pytest.mark.parametrize("status", [RunStatus.CRASHED, RunStatus.LOST, RunStatus.MISSED])
+@each_row("status", [RunStatus.CRASHED, RunStatus.LOST, RunStatus.MISSED])
 def test_red_run_without_a_verdict_is_an_infrastructure_outage_and_no_task_failure(
     status: RunStatus,
 ):
@@ -233,7 +234,7 @@ def test_a_cap_is_a_third_light_and_its_cells_are_neither_red_nor_falsely_green(
         assert cell in {Cell.CAP_HIT, Cell.FINISHED_AT_THE_CAP, Cell.RESCUE_UNDER_WAY}
 
 
-@pytest.mark.parametrize("status", ENDED)
+@each_row("status", ENDED)
 def test_blocked_run_stands_in_the_blocked_cell_whatever_its_light_unless_rescued(
     status: RunStatus,
 ):
@@ -244,7 +245,7 @@ def test_blocked_run_stands_in_the_blocked_cell_whatever_its_light_unless_rescue
     assert cell_of(status, ExitReason.BLOCKED, Outcome.PENDING) is not Cell.BLOCKED
 
 
-@pytest.mark.parametrize("status", [s for s in RunStatus if not RUNS[s].ended and s != "starting"])
+@each_row("status", [s for s in RunStatus if not RUNS[s].ended and s != "starting"])
 def test_a_run_that_has_not_ended_stands_in_no_cell(status: RunStatus):
     with pytest.raises(KeyError):
         cell_of(status, ExitReason.DONE, Outcome.PASSED)
@@ -291,7 +292,7 @@ def test_every_status_can_be_told_without_colour():
     assert all(look.glyph not in string.printable for look in PALETTE.values())
 
 
-@pytest.mark.parametrize("status", list(TaskStatus))
+@each_row("status", list(TaskStatus))
 def test_black_or_white_text_is_readable_on_every_colour(status: TaskStatus):
     colour = luminance(PALETTE[status].rgb)
     assert max(contrast(colour, 0.0), contrast(colour, 1.0)) >= 4.5

@@ -24,6 +24,7 @@ from benchmarks.measure import (
 from benchmarks.plots import Bar, Curve
 from benchmarks.report import Part
 from benchmarks.results import Run
+from tests.table import each_row
 
 ROOT = Path(__file__).parents[1]
 FACTS = {
@@ -220,7 +221,7 @@ def _boxes(svg: str) -> list[tuple[float, float, float, float]]:
     return boxes
 
 
-@pytest.mark.parametrize(
+@each_row(
     "svg",
     [
         plots.bars(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
+from tests.table import each_row
 from truegreen.config import load_config
 from truegreen.contract import (
     AgentDefinition,
@@ -56,7 +55,7 @@ def test_the_sample_loads_and_uses_every_table(tmp_path: Path):
         assert contents.contract(task).gates
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@each_row("table", TABLES, ids=lambda table: table.__name__)
 def test_the_page_names_every_key(table: type):
     fields: tuple[str, ...] = table.__struct_encode_fields__  # type: ignore[attr-defined]
     code = " ".join(re.findall("`([^`]+)`", PAGE))

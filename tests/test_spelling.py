@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.table import each_row
 from truegreen.model import TaskStatus
 from truegreen.spelling import ALIASES
 
@@ -19,7 +20,7 @@ def test_a_status_is_known_in_capitals_and_with_hyphens():
 
 
 @pytest.mark.criterion("N12")
-@pytest.mark.parametrize(
+@each_row(
     ("word", "status"),
     [
         ("AWAITING_APPROVAL", S.AWAITING_APPROVAL),
@@ -46,7 +47,7 @@ def test_no_alias_is_a_word_of_the_house_and_none_leads_to_a_success():
     assert set(ALIASES.values()) <= set(TaskStatus)
 
 
-@pytest.mark.parametrize("word", ["", "done", "green", "succeded", "-", "pending", "None"])
+@each_row("word", ["", "done", "green", "succeded", "-", "pending", "None"])
 def test_what_nobody_calls_a_status_is_refused(word: str):
     with pytest.raises(ValueError, match="is not a valid TaskStatus"):
         TaskStatus(word)

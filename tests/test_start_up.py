@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.record.lives import opened
+from tests.table import each_row
 from truegreen.record.ledger import Start, open_ledger
 from truegreen.supervisor.holder import holder_name
 
@@ -53,12 +54,12 @@ def rooms(modules: set[str]) -> set[str]:
     return {name for name in modules if name.split(".")[0] == "truegreen"}
 
 
-@pytest.mark.parametrize("words", [["--version"], ["version"]])
+@each_row("words", [["--version"], ["version"]])
 def test_the_version_loads_nothing_but_the_door(words: list[str]):
     assert loaded(*words) == {"__future__", "truegreen", "truegreen.__main__"}
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"]])
+@each_row("words", [["--help"], ["-h"]])
 def test_the_help_loads_no_command_and_no_library(words: list[str]):
     assert loaded(*words) == {
         "__future__",

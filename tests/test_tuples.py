@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 import truegreen
+from tests.table import each_row
 from truegreen.tuples import NamedTuple
 
 
@@ -79,14 +80,14 @@ REFUSED: list[Callable[[Any], object]] = [
 ]
 
 
-@pytest.mark.parametrize("done", ALIKE, ids=range(len(ALIKE)))
+@each_row("done", ALIKE, ids=range(len(ALIKE)))
 def test_both_do_the_same(done: Callable[[Any], object]):
     ours, theirs = map(done, KINDS)
     assert ours == theirs
 
 
-@pytest.mark.parametrize("done", REFUSED, ids=range(len(REFUSED)))
-@pytest.mark.parametrize("kind", KINDS, ids=["ours", "theirs"])
+@each_row("done", REFUSED, ids=range(len(REFUSED)))
+@each_row("kind", KINDS, ids=["ours", "theirs"])
 def test_both_refuse_the_same(kind: Any, done: Callable[[Any], object]):
     with pytest.raises((TypeError, ValueError, AttributeError)):
         done(kind)

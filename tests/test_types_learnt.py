@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests.record.lives import contract
+from tests.table import each_row
 
 SLOWLY = """
 import sys, threading, time
@@ -49,7 +48,7 @@ site(SimpleNamespace(address=SimpleNamespace(hosts=())))
 }
 
 
-@pytest.mark.parametrize("begun", BEGUN)
+@each_row("begun", BEGUN)
 def test_threads_that_read_a_type_for_the_first_time_at_once_end_nothing(begun: str) -> None:
     script = SLOWLY.format(begun=BEGUN[begun])
     words = [sys.executable, "-c", script, contract().text()]

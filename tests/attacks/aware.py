@@ -6,7 +6,7 @@ where it counts. Others use what a level is known to leave open.
 
 from __future__ import annotations
 
-import secrets
+import os
 from functools import partial
 
 from tests.attacks.corpus import Attack, attack, enter, honest, writes
@@ -67,7 +67,7 @@ for _name, (_how, _trace) in TRACES.items():
     "control-first", "empties the runner in the first of two sessions, told by a file left behind"
 )
 def control_first(work: Work) -> None:
-    mark = f".first-{secrets.token_hex(8)}"
+    mark = f".first-{os.urandom(8).hex()}"
     trace = (
         "    import os\n    for place in ('/dev/shm', '/tmp', '/var/tmp'):\n        try:\n"
         f"            os.mkdir(f'{{place}}/{mark}')\n        except FileExistsError:\n"

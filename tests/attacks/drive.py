@@ -105,9 +105,15 @@ def run(
     return _ordered(ground, attack, part, words, timeout)
 
 
-def run_as_typed(ground: Ground, attack: Attack, part: str, timeout: float = 100) -> Told:
-    """`truegreen run` with the check of the repository as a plain command, and no option."""
-    return _ordered(ground, attack, part, ["--gate", command_of(ground, attack)], timeout)
+def run_as_typed(
+    ground: Ground, attack: Attack, part: str, *named: str, timeout: float = 100
+) -> Told:
+    """`truegreen run` with the check of the repository as a plain command, and no option.
+
+    `named` are gates of truegreen.toml that judge beside it, on their own.
+    """
+    gates = [*named, command_of(ground, attack)]
+    return _ordered(ground, attack, part, [w for gate in gates for w in ("--gate", gate)], timeout)
 
 
 def command_of(ground: Ground, attack: Attack) -> str:
@@ -118,15 +124,19 @@ def command_of(ground: Ground, attack: Attack) -> str:
 
 def _ordered(ground: Ground, attack: Attack, part: str, words: list[str], timeout: float) -> Told:
     player = ("--", sys.executable, str(agent(ground, attack.id, part)))
-    done = subprocess.run(
-        [SCRIPT, "run", "--json", *words, *player],
-        capture_output=True,
-        check=False,
-        cwd=ground.work,
-        env=ground.environ,
-        stdin=subprocess.DEVNULL,
-        timeout=timeout,
-    )
+    asked = ["run", "--json", *words, *player]
+    if ground.command:
+        done = ground.command.run(asked, ground.environ, ground.work, timeout)
+    else:
+        done = subprocess.run(
+            [SCRIPT, *asked],
+            capture_output=True,
+            check=False,
+            cwd=ground.work,
+            env=ground.environ,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+        )
     text = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
     assert "Traceback" not in done.stderr.decode(errors="replace"), text
     return _told(done.returncode, text)

@@ -18,8 +18,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attacks.shapes import Shape
+from tests.attacks.shapes import SHAPES, Shape
 from tests.attacks.work import IMPORTABLE
+from tests.forking import Forge
+from truegreen.record.ledger import open_ledger
 
 BASIC = ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments")
 PLUGINS = (
@@ -33,6 +35,8 @@ PLUGINS = (
     "sortedcontainers",
     "_hypothesis_ftz_detector.py",
 )
+LEXERS = {"__init__.py", "_mapping.py", "diff.py", "python.py"}
+"""Of the lexers of pygments, what pytest loads: every run looks at each file of the tools."""
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 HELD_OUT = (
     {"name": "sum", "stdin": '["total", [[5, 7, 11]]]', "json": 23},
@@ -50,6 +54,8 @@ class Ground:
     shape: Shape
     tools: Path
     shared: Path
+    command: Forge | None = None
+    """Starts the command in tests; without it the installed script is started."""
 
     @property
     def top(self) -> Path:
@@ -90,7 +96,8 @@ def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
     for name in packages:
         for found in [installed / name, *installed.glob(f"{_project(name)}-*.dist-info")]:
             if found.is_dir():
-                shutil.copytree(found, site / found.name, dirs_exist_ok=True)
+                place = site / found.name
+                shutil.copytree(found, place, ignore=_not_loaded, dirs_exist_ok=True)
             elif found.exists():
                 shutil.copy(found, site)
     script = folder / "bin" / "pytest"
@@ -105,6 +112,12 @@ def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
     return folder
 
 
+def _not_loaded(folder: str, names: list[str]) -> set[str]:
+    """Lexers that pytest does not use, and byte code, which is compiled where it will lie."""
+    others = set(names) - LEXERS if folder.endswith("pygments/lexers") else set()
+    return others | {"__pycache__"}.intersection(names)
+
+
 def _project(name: str) -> str:
     names = {"xdist": "pytest_xdist", "_hypothesis_pytestplugin.py": "hypothesis"}
     return names.get(name, name.removesuffix(".py"))
@@ -113,14 +126,16 @@ def _project(name: str) -> str:
 class Estate:
     """Grounds of one worker. What all workers have in common is made by the first one."""
 
-    def __init__(self, folder: Path, common: Path) -> None:
-        self.folder, self.common = folder, common
+    def __init__(self, folder: Path, common: Path, command: Forge | None = None) -> None:
+        self.folder, self.common, self.command = folder, common, command
         for place in (folder / "templates", folder / "grounds", common / "state", common / "tmp"):
             place.mkdir(parents=True, exist_ok=True)
         (common / "held-out.jsonl").write_text(
             "".join(f"{json.dumps(case)}\n" for case in HELD_OUT)
         )
         self._templates: dict[str, Path] = {}
+        self._store = folder / "templates" / "truegreen.db"
+        open_ledger(f"sqlite://{self._store}").close()
 
     def tools(self, shape: Shape) -> Path:
         """The tool chain of a shape; made once."""
@@ -146,17 +161,27 @@ class Estate:
         shutil.rmtree(folder, ignore_errors=True)
         for each in ("top", "home", "store"):
             (folder / each).mkdir(parents=True)
+        shutil.copy(self._store, folder / "store")
         shutil.copytree(self._template(shape), folder / "top" / "work", symlinks=True)
         tools = self.tools(shape)
         if shape.venv == "own":
-            tools = make_tools(folder / "tools")
-        ground = Ground(folder, shape, tools, self.common)
+            tools = self._own_tools(folder / "tools")
+        ground = Ground(folder, shape, tools, self.common, self.command)
         _own_toolchain(shape, ground.home)
         if shape.venv in {"inside", "editable"}:
-            made = make_tools(ground.work / ".venv")
+            made = self._own_tools(ground.work / ".venv")
             if shape.venv == "editable":
                 (made / IMPORTABLE / "_shop.pth").write_text(f"{ground.work}/src\n")
         return ground
+
+    def _own_tools(self, place: Path) -> Path:
+        """A copy of the small tool chain that knows its place, as if it had been made there."""
+        made = self.tools(SHAPES["src"])
+        subprocess.run(["cp", "-a", made, place], check=True)
+        for file in [place / "pyvenv.cfg", *(place / "bin").iterdir()]:
+            if not file.is_symlink():
+                file.write_text(file.read_text().replace(str(made), str(place)))
+        return place
 
 
 def _own_toolchain(shape: Shape, home: Path) -> None:

@@ -30,7 +30,6 @@ def played(estate: Estate, attack: Attack, *levels: str) -> drive.Told:
 
 @pytest.mark.criterion("E05", "E06", "E07", "E08", "E12", "E18")
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.rotates(4)
 def test_an_attack_is_never_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name), "plain" if name in PLAINLY else "A3")
     assert told.found
@@ -40,7 +39,6 @@ def test_an_attack_is_never_green(estate: Estate, name: str) -> None:
 
 @pytest.mark.criterion("E05", "E07")
 @pytest.mark.parametrize("name", OTHER_RUNNERS)
-@pytest.mark.rotates(2)
 def test_an_attack_on_another_runner_is_never_green(estate: Estate, name: str) -> None:
     told = played(estate, find(name), "A2")
     assert told.found == {"A2": told.found["A2"]}
@@ -48,7 +46,6 @@ def test_an_attack_on_another_runner_is_never_green(estate: Estate, name: str) -
 
 
 @pytest.mark.parametrize("name", ["hardcode", "env-detect", "if-original"])
-@pytest.mark.rotates(1)
 def test_what_knows_its_tests_by_heart_is_seen_from_outside_only(estate: Estate, name: str) -> None:
     told = played(estate, CORPUS[name], "A3", "A4")
     assert told.found == {"A3": "passed", "A4": "failed"}, told.reason
@@ -76,7 +73,6 @@ def test_expectations_outside_of_the_tests_can_only_be_believed(
 
 
 @pytest.mark.parametrize("name", ["edit-expect", "conftest-root", "venv-plugin", "patch-runtest"])
-@pytest.mark.rotates(2)
 def test_the_naive_check_is_fooled_so_the_attack_is_one(estate: Estate, name: str) -> None:
     attack = CORPUS[name]
     assert drive.naive(estate.ground("attacked", SHAPES[attack.shape]), attack)

@@ -1,8 +1,8 @@
 """A real browser on a real server: Chromium as the machine has it, driven by playwright.
 
-One browser serves all tests of a worker, each in a context of its own that remembers whatever goes
-wrong. Nothing is mocked: the store is a file, the server listens, and whoever looks has logged in
-with a link.
+One browser serves all tests of a worker. A window remembers whatever goes wrong; tests that look at
+the same site by the same role use it one after the other. Nothing is mocked: the store is a file,
+the server listens, and whoever looks has logged in with a link.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,14 +76,31 @@ def out_of_sight() -> Iterator[asyncio.AbstractEventLoop]:
         asyncio._set_running_loop(loop)
 
 
+@contextmanager
+def in_sight(running: Running) -> Iterator[None]:
+    """While the browser is driven, its loop is the one of this thread."""
+    asyncio._set_running_loop(running.loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(None)
+
+
 @pytest.fixture
 def chromium(running_browser: Running) -> Iterator[Browser]:
     """The browser, for as long as a test has it."""
-    asyncio._set_running_loop(running_browser.loop)
-    try:
+    with in_sight(running_browser):
         yield running_browser.browser
-    finally:
-        asyncio._set_running_loop(None)
+
+
+@contextmanager
+def shared(site: Site, running: Running) -> Iterator[Site]:
+    """A site for several tests: to make a window takes longer than to load a page in one."""
+    site.windows = {}
+    yield site
+    with in_sight(running):
+        for window in chain.from_iterable(site.windows.values()):
+            window.context.close()
 
 
 class Stored:
@@ -113,17 +131,22 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 
 @pytest.fixture(scope="session")
-def gallery(stored: Stored, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def gallery(
+    stored: Stored, running_browser: Running, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """A server that everybody looks at and nobody changes."""
     folder = stored.copied(tmp_path_factory.mktemp("gallery") / "place")
-    with Site(folder) as site:
+    with Site(folder) as site, shared(site, running_browser):
         yield site
 
 
 @pytest.fixture(scope="module")
-def workshop(stored: Stored, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def workshop(
+    stored: Stored, running_browser: Running, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
     """A server for all tests of a file; each acts on what it brought about itself."""
-    with Site(stored.copied(tmp_path_factory.mktemp("workshop") / "place")) as site:
+    folder = stored.copied(tmp_path_factory.mktemp("workshop") / "place")
+    with Site(folder) as site, shared(site, running_browser):
         yield site
 
 
@@ -136,13 +159,25 @@ def site(stored: Stored, tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Visit]:
-    """Somebody opens a site: by a role, logged in with a real link."""
+    """Somebody opens a site: by a role, logged in with a real link; `alone` in a new window."""
     with ExitStack() as stack:
 
-        def come(site: Site, role: Role | None = Role.OPERATOR, **context: object) -> Visitor:
-            visitor = stack.enter_context(Visitor(chromium, site, **context))
-            if role:
+        def come(
+            site: Site, role: Role | None = Role.OPERATOR, *, alone: bool = False, **context: object
+        ) -> Visitor:
+            if alone or not role or site.windows is None:
+                visitor = stack.enter_context(Visitor(chromium, site, **context))
+                if role:
+                    visitor.log_in(role)
+                return visitor
+            free = site.windows.setdefault((role, *sorted(context.items())), [])
+            if free:
+                visitor = free.pop()
+                visitor.come_back()
+            else:
+                visitor = Visitor(chromium, site, **context)
                 visitor.log_in(role)
+            stack.callback(free.append, visitor)
             return visitor
 
         yield come

@@ -7,6 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from tests.browser.furnishing import Furniture
+from tests.browser.watching import DRAWN, Theme, Visitor
 from truegreen.model import AgentStatus, TaskStatus
 
 _CHECKS = Path(__file__).with_name("checks.js").read_text()
@@ -40,8 +41,6 @@ ANSWERS = {
 }
 SILENT = "task with a story"
 WOKEN = "agent completed"
-UNDECIDED = "task needs_review"
-"""The page with the most deeds."""
 
 
 def path_of(name: str, furniture: Furniture) -> str:
@@ -68,10 +67,16 @@ _BOXES = """() => [...document.querySelectorAll("h1, h2, th, td, dd, a, button, 
   .map(({x, y, width, height}) => [x, y + scrollY, width, height].map(Math.round).join())"""
 
 
-def boxes(page: Page) -> list[str]:
-    """Where everything stands: the shape of a page without its colours."""
-    found: list[str] = page.evaluate(_BOXES)
-    return found
+_LOOK = f"async (given) => {{ await ({DRAWN})(); return [({_CHECKS})(given), ({_BOXES})()]; }}"
+
+
+def looked_at(
+    visitor: Visitor, width: int, theme: Theme, *checks: str
+) -> tuple[list[str], list[str]]:
+    """What is wrong in this window and light, and where everything stands, whatever its colour."""
+    visitor.turn(width, theme)
+    wrong, boxes = visitor.page.evaluate(_LOOK, {"asked": list(checks)})
+    return wrong, boxes
 
 
 def unfold(page: Page) -> None:

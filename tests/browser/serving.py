@@ -31,6 +31,8 @@ class Site:
         self.url = ""
         self.sessions: dict[Role, Any] = {}
         """The cookies of those who have come in by a link before."""
+        self.windows: dict[Any, list[Any]] | None = None
+        """Where several tests look at it: their windows, which the next one goes on with."""
         self._port = 0
         self._serving: Serving | None = None
         self._theirs: Ledger | None = None

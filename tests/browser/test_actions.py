@@ -56,7 +56,6 @@ DEEDS = {
 
 @pytest.mark.criterion("O03")
 @pytest.mark.parametrize("label", DEEDS)
-@pytest.mark.rotates(2)
 def test_a_task_is_moved_by_clicking(label: str, ana: Visitor, workshop: Site):
     status, fields, becomes = DEEDS[label]
     task, _ = brought(workshop.ledger, status)
@@ -115,7 +114,7 @@ def test_a_wrong_word_is_refused_by_the_server_too(workshop: Site, visit: Visit)
 def test_what_the_record_refuses_is_said_and_changes_nothing(workshop: Site, visit: Visit):
     """The page is older than the record: somebody else was faster."""
     task, _ = brought(workshop.ledger, S.BLOCKED)
-    visitor = visit(workshop)
+    visitor = visit(workshop, alone=True)
     visitor.context.route("**/live/**", lambda route: route.abort())
     page = visitor.open(f"/tasks/{task.id}")
     form = filled(opened(page, "Unblock"), reason="mine")
@@ -150,7 +149,6 @@ def test_something_is_taken_by_clicking(ana: Visitor, workshop: Site):
 
 
 @pytest.mark.parametrize(("label", "hours"), [("1 hour", 1), ("4 hours", 4)])
-@pytest.mark.rotates(1)
 def test_something_is_put_off_by_clicking(label: str, hours: int, ana: Visitor, workshop: Site):
     item = waiting(workshop, f"to be put off for {hours}")
     page = ana.open("/inbox")
@@ -199,7 +197,6 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("label", ANSWERS)
-@pytest.mark.rotates(2)
 def test_what_a_task_waits_for_is_done_in_the_inbox(label: str, ana: Visitor, workshop: Site):
     status, becomes = ANSWERS[label]
     title = f"{label} it here"
@@ -287,7 +284,7 @@ def test_a_key_is_made_shown_once_and_revoked(ana: Visitor, workshop: Site):
 
 
 def test_another_browser_is_logged_out_by_clicking(ana: Visitor, workshop: Site, visit: Visit):
-    other = visit(workshop, Role.VIEWER)
+    other = visit(workshop, Role.VIEWER, alone=True)
     other.open("/")
     page = ana.open("/settings")
     row = page.locator("tr", has_text="viewer-browser").first

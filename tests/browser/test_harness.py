@@ -50,7 +50,7 @@ def _is_remembered(visitor: Visitor, words: str) -> bool:
 
 
 def test_whatever_goes_wrong_on_a_page_is_seen(gallery: Site, visit: Visit):
-    visitor = visit(gallery)
+    visitor = visit(gallery, alone=True)
     visitor.open("/")
     assert visitor.trouble() == []
     for script, seen in WRONG.items():

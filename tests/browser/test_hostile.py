@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Running, Visit, shared
 from tests.browser.furnishing import TOML
 from tests.browser.looking import SHAPE, unfold, wrong_with
 from tests.browser.planting import Planted, plant
@@ -39,7 +39,7 @@ class Garden(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def garden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garden]:
+def garden(running_browser: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garden]:
     folder = tmp_path_factory.mktemp("garden") / "place"
     folder.mkdir()
     (folder / "truegreen.toml").write_text(TOML)
@@ -48,7 +48,7 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garden]:
     planted = plant(ledger, folder / "state" / "truegreen")
     ledger.mark()
     ledger.close()
-    with Site(folder) as site:
+    with Site(folder) as site, shared(site, running_browser):
         yield Garden(site, planted)
 
 
@@ -106,7 +106,6 @@ def test_hostile_words_do_nothing_on_any_page(
 
 @pytest.mark.criterion("L16")
 @pytest.mark.parametrize("quarter", range(4))
-@pytest.mark.rotates(2)
 def test_every_hostile_title_goal_claim_and_finding_is_only_read(
     quarter: int, garden: Garden, visit: Visit
 ):

@@ -159,7 +159,6 @@ LEFT = """() => [...document.querySelectorAll(
 @pytest.mark.parametrize(
     "name", ["overview", "inbox", "settings", SILENT, "task needs_review", "agents", "audit"]
 )
-@pytest.mark.rotates(2)
 def test_tab_leads_to_everything_and_one_sees_where_one_is(
     name: str, gallery: Site, visit: Visit, furniture: Furniture
 ):

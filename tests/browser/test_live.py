@@ -67,7 +67,7 @@ def test_the_overview_moves_without_a_reload(workshop: Site, visit: Visit):
 
 
 def test_a_script_that_comes_late_does_not_keep_a_page_from_following(workshop: Site, visit: Visit):
-    visitor = visit(workshop)
+    visitor = visit(workshop, alone=True)
 
     def late(route: Route) -> None:
         time.sleep(0.4)

@@ -35,7 +35,6 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", [*PLACES, SILENT, WOKEN])
-@pytest.mark.rotates(2)
 def test_a_page_is_read_without_javascript_and_a_viewer_finds_nothing_to_act_with(
     name: str, gallery: Site, visit: Visit, furniture: Furniture
 ):

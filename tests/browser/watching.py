@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -20,7 +19,13 @@ PATIENCE = 10_000
 _ARRIVED = 400
 _LOUD = ("error", "warning")
 _LOOK = 25
-_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Buttons are dimmed while a part of the page is loaded again.
+DRAWN = """() => new Promise((done) => {
+  const look = () => document.querySelector(".htmx-request") ? requestAnimationFrame(look)
+    : requestAnimationFrame(done);
+  requestAnimationFrame(look);
+})"""
+_WINDOW = (1440, "light")
 
 
 class Visitor:
@@ -29,7 +34,7 @@ class Visitor:
     def __init__(self, browser: Browser, site: Site, **context: Any) -> None:
         self.site = site
         self.remembered: list[str] = []
-        context.setdefault("viewport", {"width": 1440, "height": 900})
+        context.setdefault("viewport", {"width": _WINDOW[0], "height": WIDTHS[_WINDOW[0]]})
         context.setdefault("reduced_motion", "reduce")
         self.context = browser.new_context(base_url=site.url, **context)
         self.context.set_default_timeout(PATIENCE)
@@ -39,6 +44,7 @@ class Visitor:
         self.context.on("response", self._answered)
         self.context.on("dialog", self._interrupted)
         self.page: Page = self.context.new_page()
+        self._window: tuple[int, str] = _WINDOW
 
     # -- what is remembered ----------------------------------------------------------------------
 
@@ -70,10 +76,10 @@ class Visitor:
     # -- what is done ----------------------------------------------------------------------------
 
     def log_in(self, role: Role) -> None:
-        """Come in by the link that truegreen printed."""
+        """Come in by the link that truegreen printed; nobody looks at the page behind it."""
         if role not in self.site.sessions:
-            self.page.goto(self.site.link(role))
-            self.page.wait_for_url(re.compile(re.escape(self.site.url) + "/$"))
+            answer = self.context.request.get(self.site.link(role))
+            assert answer.ok, answer
             self.site.sessions[role] = self.context.cookies()
         self.context.add_cookies(self.site.sessions[role])
 
@@ -84,11 +90,24 @@ class Visitor:
 
     def look(self, width: int, theme: Theme) -> None:
         """The same page in another window or light; nothing is loaded again."""
-        self.page.set_viewport_size({"width": width, "height": WIDTHS[width]})
-        self.page.emulate_media(color_scheme=theme)
-        # Buttons are dimmed while a part of the page is loaded again.
-        self.page.wait_for_function("() => !document.querySelector('.htmx-request')")
-        self.page.evaluate(_DRAWN)
+        self.turn(width, theme)
+        self.page.evaluate(DRAWN)
+
+    def turn(self, width: int, theme: Theme) -> None:
+        """The same, before it is drawn."""
+        if width != self._window[0]:
+            self.page.set_viewport_size({"width": width, "height": WIDTHS[width]})
+        if theme != self._window[1]:
+            self.page.emulate_media(color_scheme=theme)
+        self._window = width, theme
+
+    def come_back(self) -> None:
+        """Another test goes on with this window, as if it were new."""
+        if self.page.url.startswith(f"{self.site.url}/"):
+            self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        if self._window != _WINDOW:
+            self.look(1440, "light")
+        self.remembered.clear()
 
     def until(self, holds: Callable[[], object], seconds: float = 5.0) -> None:
         """Wait until something is so; the browser goes on meanwhile."""

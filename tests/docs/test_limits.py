@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.docs.markdown import DOCS, anchors, prose
+from tests.table import each_row
 from truegreen.contract import Isolation
 from truegreen.record.lifecycle import FINAL
 
@@ -35,7 +36,7 @@ def part(heading: str) -> str:
 
 
 @pytest.mark.criterion("G12")
-@pytest.mark.parametrize("page", TOLD)
+@each_row("page", TOLD)
 def test_terminate_is_called_a_permanent_removal_from_the_resumable_pool(page: str):
     assert POOL in said(page)
     assert [str(status) for status in FINAL] == ["terminated"], "and nothing leads out of it"
@@ -56,7 +57,7 @@ def test_the_limits_say_what_terminate_cannot_undo():
 
 
 @pytest.mark.criterion("P05")
-@pytest.mark.parametrize(
+@each_row(
     ("page", "heading"),
     [
         ("concepts/terminate.md", "what-the-fence-cant-do"),

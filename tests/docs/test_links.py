@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.docs.markdown import DOCS, ROOT, anchors, links, pages
+from tests.table import each_row
 
 OUTER = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 EVERY = [*OUTER, *pages()]
 NAV = re.findall(r"^ +- .*?: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
 
-every_page = pytest.mark.parametrize(
-    "path", EVERY, ids=[str(path.relative_to(ROOT)) for path in EVERY]
-)
+every_page = each_row("path", EVERY, ids=[str(path.relative_to(ROOT)) for path in EVERY])
 
 
 def own(path: Path) -> list[tuple[str, str]]:

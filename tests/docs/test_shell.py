@@ -10,6 +10,7 @@ import pytest
 
 from tests.docs.markdown import DOCS, ROOT, blocks
 from tests.docs.shell import is_shell, left_out, play, script, surroundings
+from tests.table import each_row
 from tests.work.running import need_jail
 from truegreen.contract import read_toml
 
@@ -23,13 +24,12 @@ TYPED = [path for path in PAGES if script(path.read_text())[0]]
 SECONDS = 300
 TOKEN = re.compile(rb"tg_(?:lead|operator|viewer)_[\w-]{20,}")
 
-every_page = pytest.mark.parametrize("path", PAGES, ids=NAMES)
+every_page = each_row("path", PAGES, ids=NAMES)
 
 
 @pytest.mark.criterion("P06")
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("path", TYPED, ids=lambda path: str(path.relative_to(ROOT)))
-@pytest.mark.rotates(8)
 def test_what_the_page_says_works_when_it_is_typed(
     path: Path, tmp_path: Path, own_tools: None, small_python: Path
 ):
@@ -117,7 +117,7 @@ def test_a_block_is_typed_shown_or_put_into_a_file(path: Path):
         assert told != "not" or left_out(f"<!-- {block.comment} -->\n```\n```"), "say why"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+@every_page
 def test_settings_that_a_page_shows_are_settings(path: Path):
     for block in blocks(path.read_text()):
         if block.language == "toml":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
+from tests.table import each_row
 from truegreen.doors.actions import Action, needs_person
 
 PUSH = ("git push",)
@@ -15,7 +14,7 @@ def command(line: str) -> Action:
     return Action("Bash", line, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "git push",
@@ -115,7 +114,7 @@ def test_a_command_is_found_wherever_it_stands_in_a_line(line: str):
     assert needs_person(PUSH, command(line)) == "git push"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "git pushx",
@@ -140,7 +139,7 @@ def test_a_command_that_is_only_spoken_of_needs_nobody(line: str):
     assert needs_person(PUSH, command(line)) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "action", "found"),
     [
         ("WebFetch", Action("WebFetch", "https://example.org", False), True),
@@ -180,7 +179,7 @@ def test_a_command_beside_an_argument_is_looked_at_and_shown():
     assert str(action) == "editor(/srv/app/.env): git push"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "xargs " + "a " * 50_000,

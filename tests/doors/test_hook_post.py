@@ -23,6 +23,8 @@ from truegreen.facts import SYSTEM, Ticket
 from truegreen.model import Role
 from truegreen.record.ledger import Ledger, open_ledger
 
+DATABASES = ("sqlite",)
+
 CLIENT = "claude-code"
 CALL = {"tool_name": "Bash", "tool_input": {"command": "make check"}, "session_id": "s-1"}
 

@@ -32,6 +32,8 @@ from truegreen.model import ExitDetail, Mode, Role, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.ledger.tripwires import ZOMBIE
 
+DATABASES = ("sqlite",)
+
 BIN = Path(sys.executable).parent
 SESSION = "5f0e9a52-7f0a-4e6e-9a53-0d2f5a9b8c11"
 

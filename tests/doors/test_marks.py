@@ -13,6 +13,8 @@ from truegreen.doors import marks
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.tripwires import Fenced
 
+DATABASES = ("sqlite",)
+
 
 def terminated(ledger: Ledger, session: str = "s-1") -> tuple[str, str]:
     """A terminated agent and the run that it was at."""

@@ -26,6 +26,8 @@ from truegreen.model import ClaimKind, ExitDetail, Mode, Role, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.work.workspace import Limits, Workspace
 
+DATABASES = ("sqlite",)
+
 S = TaskStatus
 MOST_FILES = 5
 

@@ -28,6 +28,8 @@ from truegreen.facts import Ticket
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.rows import Artifact
 
+DATABASES = ("sqlite",)
+
 
 class Room:
     """A live run, and the shelf for what it hands in."""

@@ -77,7 +77,6 @@ def test_the_record_takes_no_success_without_evidence_and_proof() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(2, of="file")
 def test_a_night_without_its_tracker_is_a_silent_failure_and_in_the_inbox() -> None:
     done = play("nightly-triage/run.sh")
     assert done.returncode == 0, done
@@ -90,7 +89,6 @@ def test_a_night_without_its_tracker_is_a_silent_failure_and_in_the_inbox() -> N
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(2, of="file")
 def test_only_the_fix_that_mends_the_parser_is_green() -> None:
     done = play("fix-with-proof/run.sh")
     assert done.returncode == 0, done
@@ -103,7 +101,6 @@ def test_only_the_fix_that_mends_the_parser_is_green() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(2, of="file")
 def test_a_lead_over_mcp_ends_its_liar_for_ever() -> None:
     done = play("lead-and-workers/run.sh")
     assert done.returncode == 0, done
@@ -118,7 +115,6 @@ def test_a_lead_over_mcp_ends_its_liar_for_ever() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(2, of="file")
 def test_a_cycle_goes_on_after_a_rescue_and_converges() -> None:
     done = play("cycle-with-rescue/run.sh")
     assert done.returncode == 0, done
@@ -129,7 +125,6 @@ def test_a_cycle_goes_on_after_a_rescue_and_converges() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(2, of="file")
 def test_a_python_agent_is_judged_by_its_work_and_not_by_its_claim() -> None:
     done = play("python-agent/run.py")
     assert done.returncode == 0, done

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from tests import forking
+from tests import forking, in_process
 from tests.forking import Forge
 from tests.record.lives import OPERATOR, brought
 from truegreen.model import TaskStatus
@@ -73,14 +73,28 @@ def script() -> Path:
 
 @pytest.fixture
 def tg(environ: Callable[..., dict[str, str]], tmp_path: Path, forge: Forge, script: Path) -> Run:
-    """Run the command to its end."""
+    """Run the command to its end: in this process, where that makes no difference."""
 
     def run(*words: str | bytes | Path, **changes: str) -> Answer:
-        # The test's own limit holds
-        done = forge.run(words, environ(**changes), tmp_path, 600, script=script)
+        there = environ(**changes)
+        if script == SCRIPT and in_process.can_be_called(words, there):
+            done = in_process.call(words, there, tmp_path)
+        else:  # the test's own limit holds
+            done = forge.run(words, there, tmp_path, 600, script=script)
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "Traceback" not in answer.out + answer.err
         return answer
+
+    return run
+
+
+@pytest.fixture
+def called(environ: Callable[..., dict[str, str]], tmp_path: Path) -> Run:
+    """Run any command in this process, where it refuses its words or shows its help."""
+
+    def run(*words: str | bytes | Path, **changes: str) -> Answer:
+        done = in_process.call(words, environ(**changes), tmp_path)
+        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
 
@@ -129,11 +143,26 @@ def furnished_once(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
     tasks = furnish(ledger)
     ledger.mark()
     ledger.close()
+    _prolong_leases(path)
     return Furnished(f"sqlite://{path}", tasks)
 
 
-def _as_fresh(path: Path) -> None:
-    """Its leases are those of a store that was made just now."""
+@pytest.fixture(scope="session")
+def furnished_template(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> Furnished:
+    """The furnished SQLite store that tests on each database get copies of."""
+    path = tmp_path_factory.mktemp("furnished") / "template.db"
+    shutil.copy(sqlite_template, path)
+    ledger = open_ledger(f"sqlite://{path}")
+    tasks = furnish(ledger)
+    ledger.close()
+    _prolong_leases(path)
+    return Furnished(f"sqlite://{path}", tasks)
+
+
+def _prolong_leases(path: Path) -> None:
+    """Let leases last a day longer: a test may copy the store long after it was furnished."""
     store = apsw.Connection(str(path))
     store.execute("UPDATE leases SET expires_at = expires_at + 86400000000")
     store.close()
@@ -147,16 +176,22 @@ def furnished(
     path = tmp_path / "store.db"
     for end in ("", ".anchor"):
         shutil.copy(f"{furnished_once.path}{end}", f"{path}{end}")
-    _as_fresh(path)
     monkeypatch.setenv("TRUEGREEN_STORE", f"sqlite://{path}")
     return Furnished(f"sqlite://{path}", furnished_once.tasks)
 
 
 @pytest.fixture
-def furnished_anywhere(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Furnished:
-    """The same on each database."""
-    ledger = open_ledger(store_url)
-    tasks = furnish(ledger)
-    ledger.close()
+def furnished_anywhere(
+    store_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Furnished:
+    """The same on each database: a copy on SQLite, furnished anew on PostgreSQL."""
+    if store_url.startswith("sqlite:"):
+        template: Furnished = request.getfixturevalue("furnished_template")
+        shutil.copyfile(template.path, store_url.removeprefix("sqlite://"))
+        tasks = template.tasks
+    else:
+        ledger = open_ledger(store_url)
+        tasks = furnish(ledger)
+        ledger.close()
     monkeypatch.setenv("TRUEGREEN_STORE", store_url)
     return Furnished(store_url, tasks)

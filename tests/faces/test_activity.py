@@ -12,6 +12,7 @@ import pytest
 
 from tests.record.lives import agent_of, opened, started
 from tests.stage import staged
+from tests.table import each_row
 from truegreen.contract import Budget, Caps, parse_duration
 from truegreen.contract.reading import minutes
 from truegreen.faces.activity import Pace, activity_document, activity_look, activity_of, thresholds
@@ -33,7 +34,7 @@ def live(ledger: Ledger) -> LiveRun:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cap", "slow", "stuck"),
     [
         (None, 120, 600),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faces.hostile import HOSTILE
+from tests.table import each_row
 from truegreen.faces.audit_page import FIRST, LONGEST, _tag, page, visible
 from truegreen.faces.audit_style import STYLE
 from truegreen.model import Level
@@ -154,7 +155,7 @@ def test_there_are_enough_hostile_texts():
 
 
 @pytest.mark.criterion("L16", "L15")
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@each_row("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_stays_text_wherever_it_stands(text: str):
     written = page(made(text))
     assert read(written).shape == PLAIN.shape
@@ -301,9 +302,9 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark", "print"])
-@pytest.mark.parametrize("ink", ["ink", "soft", "red", "amber", "green", "blue", "grey"])
-@pytest.mark.parametrize("ground", ["ground", "card"])
+@each_row("theme", ["light", "dark", "print"])
+@each_row("ink", ["ink", "soft", "red", "amber", "green", "blue", "grey"])
+@each_row("ground", ["ground", "card"])
 def test_text_can_be_read_in_every_theme(theme: str, ink: str, ground: str):
     colours: dict[str, Any] = themes()[theme]
     one, other = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)

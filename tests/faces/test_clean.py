@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.faces.clean import clean, shortened, width
 
 CORPUS = {
@@ -48,7 +48,7 @@ CORPUS = {
 }
 
 
-@pytest.mark.parametrize("name", CORPUS)
+@each_row("name", CORPUS)
 def test_known_attacks_are_only_text(name: str):
     given_text, expected = CORPUS[name]
     assert clean(given_text) == expected

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.faces.hostile import HOSTILE
+from tests.table import each_row
 from truegreen.faces.grouping import (
     age_words,
     group_document,
@@ -50,7 +51,7 @@ def item(key: int, topic: str = "outage: oom", **more: Any) -> Waiting:
 
 
 @pytest.mark.criterion("L13")
-@pytest.mark.parametrize(
+@each_row(
     ("topic", "size", "words"),
     [
         ("outage: disk_full", 3, "3 with one cause"),
@@ -125,7 +126,7 @@ def test_an_age_is_never_negative_when_a_clock_was_set_back() -> None:
     assert unread_age(item(-3).item, NOW) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "words"),
     [
         (0, "less than a minute"),
@@ -146,7 +147,7 @@ def test_what_somebody_took_is_not_called_unread() -> None:
     assert unread_words(None) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "words"),
     [
         *((0, ""), (1, ""), (2, "second time"), (3, "third time"), (9, "ninth time")),
@@ -161,7 +162,7 @@ def test_how_often_is_said_as_people_say_it(times: int, words: str) -> None:
 
 
 @pytest.mark.criterion("L16")
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_a_cause_in_an_agents_words_only_shows(text: str) -> None:
     (group,) = groups([item(1, f"blocked: input_needed: {text}")], NOW)
     assert group.words.startswith("blocked: input_needed:")

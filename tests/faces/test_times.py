@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.table import each_row
 from truegreen.faces.times import instant, local, span
 
 
@@ -35,7 +36,7 @@ def test_people_read_their_own_zone_with_its_offset(
         time.tzset()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "shown"),
     [
         (0, "0ms"),

@@ -59,7 +59,6 @@ TYPOS: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", TYPOS)
-@pytest.mark.rotates(6)
 def test_a_typo_is_answered_with_what_was_meant_or_where_to_look(
     name: str, newcomer: Newcomer
 ) -> None:

@@ -19,6 +19,7 @@ from tests.proofs import (
     weak,
 )
 from tests.record.lives import OPERATOR, brought, declared, finding, judged, started
+from tests.table import each_row
 from truegreen.faces.axes import axes
 from truegreen.faces.documents import task_document
 from truegreen.model import FindingOutcome, Light, Outcome, TaskStatus
@@ -33,6 +34,8 @@ from truegreen.outlets.answers import (
 from truegreen.outlets.wording import pasteable
 from truegreen.record.ledger import Dossier, Ledger, open_ledger
 from truegreen.work import verify
+
+DATABASES = ("sqlite",)
 
 F = FindingOutcome
 TOO_EARLY = "tests passed before the agent started, too. Name a check that fails without the work"
@@ -171,7 +174,7 @@ def test_what_is_missing_is_said_with_what_to_do(ledger: Ledger):
     assert missing_sentence(runs[proven]) == missing_sentence(None) == ""
 
 
-@pytest.mark.parametrize("outcome", Outcome)
+@each_row("outcome", Outcome)
 def test_only_an_inconclusive_verdict_lacks_something(outcome: Outcome):
     lacks = outcome is Outcome.INCONCLUSIVE
     assert missing_of(outcome, "unproven: x") == ("unproven" if lacks else "")
@@ -211,7 +214,7 @@ def test_a_success_that_shows_less_says_so_in_the_task_line(
     assert "regression_only" not in axes(ledger.dossier(proven(ledger)))[1].why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "pasted"),
     [
         (

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.model import (
     Cell,
     ExitReason,
@@ -25,6 +26,8 @@ from truegreen.outlets.audit import Probing, Rate, Report, Tally, audit, read_pr
 from truegreen.outlets.audit.report import SHOWN, Doer
 from truegreen.record.ledger.audits import Answered, Audited, AuditedFinding, AuditedRun
 from truegreen.record.rows import Task
+
+DATABASES = ("sqlite",)
 
 F, S = FindingOutcome, TaskStatus
 TREE = "tree:left"
@@ -162,7 +165,7 @@ def test_a_share_is_cut_and_never_rounded_up():
 
 
 @pytest.mark.criterion("J17")
-@pytest.mark.parametrize(
+@each_row(
     ("given_row", "verified", "finished"),
     [
         (green(), True, True),
@@ -192,7 +195,7 @@ def test_work_is_verified_when_a_check_that_binds_gave_an_answer(given_row, veri
 
 
 @pytest.mark.criterion("J18")
-@pytest.mark.parametrize(
+@each_row(
     ("given_row", "approved", "verified"),
     [
         (green(), Rate(1, 1), Rate(1, 1)),
@@ -444,7 +447,7 @@ def doubts(given_row: Audited) -> set[str]:
 
 
 @pytest.mark.criterion("J15", "J09")
-@pytest.mark.parametrize(
+@each_row(
     ("given_row", "expected"),
     [
         (green(qa(), **CODER), set()),
@@ -511,7 +514,7 @@ SILENT: dict[str, Any] = {"exit_reason": ExitReason.UNKNOWN}
 
 
 @pytest.mark.criterion("F37")
-@pytest.mark.parametrize(
+@each_row(
     ("given_row", "why"),
     [
         (green(), ""),

@@ -12,6 +12,7 @@ from securesystemslib.dsse import Envelope as TheirEnvelope
 from securesystemslib.signer._crypto_signer import CryptoSigner
 from securesystemslib.signer._key import SSlibKey
 
+from tests.table import each_row
 from truegreen.outlets.envelope import LARGEST, Opened, opened, pre_authentication, sealed
 from truegreen.outlets.keys import SigningKey, _named
 
@@ -112,7 +113,7 @@ def test_another_payload_type_is_refused_even_if_it_was_signed():
     )
 
 
-@pytest.mark.parametrize("field", ["payload", "sig"])
+@each_row("field", ["payload", "sig"])
 def test_base64_is_read_in_one_form_only(field: str):
     payload = b"\xff\xef\xbe" * 3 + b"."
     whole = sealed(payload, KIND, [KEY])
@@ -182,7 +183,7 @@ def test_a_payload_under_another_signature_is_refused():
     assert "was changed" in refused(rewritten(swap))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [b"", b"\n", b"null\n", b"[]\n", b"{}\n", b"\xff\xfe\n", b'"\xed\xa0\x80"\n', b"[" * 200_000],
 )

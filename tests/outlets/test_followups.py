@@ -11,6 +11,7 @@ from tests.outlets.receiver import settings
 from tests.outlets.test_posting import Way, failing
 from tests.record.lives import OPERATOR, brought, declared, ended, judged, opened, started
 from tests.stage import Clock
+from tests.table import each_row
 from truegreen.contract import Breakers, Budget, Escalation, Limit, Notify, Per, parse_duration
 from truegreen.errors import InvalidInput
 from truegreen.model import ExitDetail, Outcome, TaskStatus
@@ -424,7 +425,7 @@ def test_the_end_of_what_was_folded_comes_after_it(ledger: Ledger, clock: Clock)
     assert types(way) == ["failed", "resolved", "more", "resolved"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "told"),
     [
         ({"webhook": "https://x"}, True),

@@ -20,6 +20,7 @@ from tests.record.lives import (
     started,
 )
 from tests.stage import Clock
+from tests.table import each_row
 from truegreen.contract import As, Budget, GitHub
 from truegreen.facts import Claim
 from truegreen.model import Cell, ClaimKind, Outcome, ProofMode, Role, TaskStatus
@@ -28,6 +29,8 @@ from truegreen.outlets.news import News
 from truegreen.outlets.posting import Look, Posting
 from truegreen.outlets.sending import ARRIVED
 from truegreen.record.ledger import Ledger, open_ledger
+
+DATABASES = ("sqlite",)
 
 SHA, OTHER = "a" * 40, "b" * 40
 
@@ -302,7 +305,7 @@ def test_the_same_message_twice_is_one_check(hub: Hub):
     assert len(hub.checks) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("remote", "host", "expected"),
     [
         ("git@github.com:o/r.git", "github.com", "o/r"),

@@ -16,6 +16,8 @@ from truegreen.outlets.junit import report
 from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.work.gates.reports import read_junit
 
+DATABASES = ("sqlite",)
+
 
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:

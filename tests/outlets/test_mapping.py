@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from truegreen.faces.cli.outcome import exit_status
 from truegreen.model import Cell, FindingOutcome, TaskStatus
 from truegreen.outlets.mapping import FINDINGS, Junit, down, event_type, table
@@ -19,7 +20,7 @@ UNSUCCESSFUL = [pair for pair in EVERY if pair[0] is not TaskStatus.SUCCEEDED]
 LET_PASS = {"success", "neutral", "skipped", "completed", "passed", "skip", "stale"}
 """What some other system would take for «go on»."""
 
-every = pytest.mark.parametrize(("status", "cell"), EVERY)
+every = each_row(("status", "cell"), EVERY)
 
 
 @every
@@ -35,7 +36,7 @@ def test_every_status_and_cell_has_words_everywhere(status, cell):
 
 
 @pytest.mark.criterion("L07")
-@pytest.mark.parametrize(("status", "cell"), UNSUCCESSFUL)
+@each_row(("status", "cell"), UNSUCCESSFUL)
 def test_nothing_but_succeeded_looks_like_success_to_anybody(status, cell):
     to = down(status, cell)
     assert to.exit != 0
@@ -43,7 +44,7 @@ def test_nothing_but_succeeded_looks_like_success_to_anybody(status, cell):
     assert not said & LET_PASS
 
 
-@pytest.mark.parametrize("cell", [None, Cell.TRUE_GREEN, Cell.RESCUED, Cell.FINISHED_AT_THE_CAP])
+@each_row("cell", [None, Cell.TRUE_GREEN, Cell.RESCUED, Cell.FINISHED_AT_THE_CAP])
 def test_succeeded_is_success_everywhere(cell):
     to = down(TaskStatus.SUCCEEDED, cell)
     said = (to.exit, to.conclusion, to.commit_state, to.a2a, to.mcp, to.otel_result, to.junit)

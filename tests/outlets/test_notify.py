@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.outlets.mail_server import MailServer
 from tests.outlets.receiver import Receiver, Reply
 from tests.proofs import noop, regression_only, unproven, weak
+from tests.table import each_row
 from truegreen.contract import Mail, Notify, Tls
 from truegreen.outlets import cloudevents, notify
 from truegreen.outlets.cloudevents import body_lines, encoded, headline, sample
@@ -31,6 +32,8 @@ from truegreen.outlets.sending import ARRIVED, Sent
 from truegreen.outlets.webhooks import Webhook
 from truegreen.outlets.wording import plain
 from truegreen.record.ledger import Ledger, open_ledger
+
+DATABASES = ("sqlite",)
 
 DATA: dict[str, Any] = {
     "task": "tsk_1",
@@ -72,7 +75,7 @@ def test_a_command_gets_the_event_and_nothing_else_of_the_house(tmp_path: Path):
     assert "OTHER" not in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "trouble"),
     [
         (("sh", "-c", "echo no such channel; exit 3"), "exit 3: no such channel"),
@@ -128,7 +131,7 @@ def test_a_title_adds_no_header_and_turns_no_line_round():
     assert "\x1b" not in mail.get_content()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("refuse", "words"),
     [
         ({"RCPT": "550 no such user"}, "refused for ops@example.org, lead@example.org"),
@@ -292,7 +295,7 @@ def test_a_service_that_ends_without_a_word_has_sent_nothing(
     assert delivered(Service(Notify(url="slack://key"))) == Sent("apprise ended without a word")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "given"),
     [
         ("socket.connect", (None, ("10.0.0.7", 80))),
@@ -330,7 +333,7 @@ def test_what_is_on_the_internet_is_let_through():
 
 
 @pytest.mark.criterion("L16")
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [
         "@everyone",

@@ -27,6 +27,8 @@ from truegreen.outlets.posting import Look, Posting
 from truegreen.outlets.sending import ARRIVED
 from truegreen.record.ledger import Ledger, open_ledger
 
+DATABASES = ("sqlite",)
+
 
 @pytest.fixture
 def collector() -> Iterator[Receiver]:

@@ -46,6 +46,8 @@ from truegreen.outlets.trust import settle, trust
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.ledger.telling import Owed
 
+DATABASES = ("sqlite",)
+
 EVERY = ("silent_failure", "cap_hit", "outage", "blocked", "needs_review", "failed", "zombie")
 
 

@@ -21,6 +21,8 @@ from truegreen.outlets.webhooks import Webhook
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.work import process
 
+DATABASES = ("sqlite",)
+
 MORE = [
     *("127.0.0.1.", "127.000.000.001", "0x7f000001.", "0X7F.0.0.1", "0x7f.0x1", "127.0x0.0.1"),
     *("0x7F000001", "00000177.0.0.1", "127.0.0.01", "0.0", "0x0", "00", "4294967295"),

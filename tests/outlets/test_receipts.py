@@ -30,6 +30,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
+from tests.table import each_row
 from truegreen import __version__
 from truegreen.assurance import unproven
 from truegreen.contract import Budget, Gate, GateKind, QaTerms, digest_of
@@ -53,6 +54,8 @@ from truegreen.outlets.statement import PAYLOAD_TYPE, Statement
 from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.record.lifecycle import SETTLED
 from truegreen.record.rows import Task
+
+DATABASES = ("sqlite",)
 
 S, F, D = TaskStatus, FindingOutcome, ExitDetail
 REAL_TREE, COMMIT = f"tree:{'a1' * 20}", "c0" * 20
@@ -492,7 +495,7 @@ def test_a_statement_is_read_in_one_form_only(ledger: Ledger):
     assert "out of order" in faults(sign(msgspec.json.encode(dict(reversed(document.items())))))
 
 
-@pytest.mark.parametrize("payload", [b"", b"null", b"{}", b"[" * 100_000, b'"\xff"'])
+@each_row("payload", [b"", b"null", b"{}", b"[" * 100_000, b'"\xff"'])
 def test_what_is_signed_but_no_statement_is_refused(payload: bytes):
     assert "no statement that this truegreen knows" in faults(sign(payload))
 

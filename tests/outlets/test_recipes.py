@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.table import each_row
 from truegreen.contract import read_toml
 from truegreen.outlets.metrics import names
 
@@ -65,7 +66,7 @@ TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.criterion("P06")
-@pytest.mark.parametrize("page", ["alerts", "github", "otel"])
+@each_row("page", ["alerts", "github", "otel"])
 def test_the_settings_in_the_documentation_are_settings(page: str):
     blocks = TOML.findall((ROOT / "docs" / "manual" / f"{page}.md").read_text())
     assert blocks

@@ -22,6 +22,8 @@ from truegreen.outlets.trust import check, files_of, look, settle, trust
 from truegreen.record.ledger import Ledger, Start, open_ledger
 from truegreen.record.ledger.outbox import SETTINGS_CHANGED
 
+DATABASES = ("sqlite",)
+
 OPS = '[[notify]]\nname = "ops"\nwebhook = "https://ops.example/SECRET"\n'
 EVIL = '[[notify]]\nname = "evil"\ncommand = ["sh", "-c", "id"]\n'
 WEB = '[web]\nport = 9000\nurl = "https://evil.example"\n'

@@ -14,6 +14,7 @@ from tests.outlets.receiver import Receiver, Reply, settings
 from tests.outlets.test_posting import OPS
 from tests.record.lives import opened
 from tests.stage import Clock, Stage, staged
+from tests.table import each_row
 from tests.walk.conftest import until
 from truegreen.config import Config, _effective
 from truegreen.contract import Alerts, Heartbeat, parse_duration
@@ -24,6 +25,8 @@ from truegreen.outlets.trust import reach_of
 from truegreen.outlets.vigil import Heart, Watchman, kept_watch, missing, seen
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.scheduler import Scheduler, seats
+
+DATABASES = ("sqlite",)
 
 _MINUTE = 60_000_000
 
@@ -231,7 +234,7 @@ def test_what_lasts_too_long_is_looked_for_once_in_a_while(lone: Ledger):
     assert len(said) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("", "a heartbeat has a url, a command, or both"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.outlets.receiver import Asked, Receiver, Reply
+from tests.table import each_row
 from truegreen.contract import Notify
 from truegreen.outlets import reaching
 from truegreen.outlets.reaching import is_private, request
@@ -84,7 +85,7 @@ def test_the_corpus_is_long_enough():
     assert len(set(LITERAL)) == len(LITERAL)
 
 
-@pytest.mark.parametrize("host", LITERAL)
+@each_row("host", LITERAL)
 def test_no_way_to_write_a_private_address_is_connected_to(host: str):
     wall = Wall()
     with Receiver() as receiver:
@@ -94,7 +95,7 @@ def test_no_way_to_write_a_private_address_is_connected_to(host: str):
     assert answer.trouble
 
 
-@pytest.mark.parametrize("name", RESOLVED)
+@each_row("name", RESOLVED)
 def test_no_name_of_a_private_address_is_connected_to(name: str):
     wall = Wall()
     answer = post(f"https://{name}/", connect=wall, resolve=resolving(RESOLVED[name]))
@@ -102,9 +103,7 @@ def test_no_name_of_a_private_address_is_connected_to(name: str):
     assert "not on the internet" in answer.trouble
 
 
-@pytest.mark.parametrize(
-    "host", ["127.1", "2130706433", "0x7f.1", "017700000001", "localhost", "0"]
-)
+@each_row("host", ["127.1", "2130706433", "0x7f.1", "017700000001", "localhost", "0"])
 def test_the_corpus_is_dangerous_without_the_guard(host: str):
     with Receiver() as receiver:
         post(f"http://{host}:{receiver.port}/", allow_private=True)
@@ -134,7 +133,7 @@ def test_ones_own_network_is_reached_only_where_that_is_said():
         assert len(receiver.asked) == 1
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_row("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(status: int):
     with Receiver() as inside:
         there = {"location": f"{inside.url}/secrets"}
@@ -179,7 +178,7 @@ def test_an_endless_answer_is_read_only_so_far():
     assert len(answer.body) == reaching.ANSWER_BYTES
 
 
-@pytest.mark.parametrize("url", ["http://", "http:///x", "http://[::1", "http://a:99999/", "x"])
+@each_row("url", ["http://", "http:///x", "http://[::1", "http://a:99999/", "x"])
 def test_what_is_no_address_at_all_is_trouble_and_no_crash(url: str):
     assert post(url, connect=Wall()).trouble
 
@@ -240,7 +239,7 @@ def test_a_receiver_can_tell_whose_it_is_and_that_it_came_before():
     assert (first.method, first.path) == ("POST", "/in?x=1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("environ", "words"),
     [({}, "$S is not set"), ({"S": "whsec_%%"}, "in base64"), ({"S": "whsec_"}, "is empty")],
 )
@@ -285,7 +284,7 @@ def test_without_a_secret_there_is_no_signature():
 # --- what an answer means
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "lasting", "wait"),
     [
         (Reply(410), True, None),

@@ -16,7 +16,6 @@ from tests.conftest import missing
 from tests.packaging.conftest import NOT_SOURCE, ROOT, Built
 from tests.packaging.test_defaults import handshake
 from tests.packaging.test_papers import steps
-from tests.rotation import rounds
 from truegreen import __version__
 
 PIPX = "pipx>=1.7"  # below, it installs no manual pages
@@ -27,10 +26,10 @@ UV = Path(sys.executable).with_name("uv")
 
 
 class Room:
-    """A folder in which somebody installs it, with a home and a cache of its own."""
+    """A folder in which somebody installs it, with a home of its own."""
 
-    def __init__(self, folder: Path, built: Built) -> None:
-        self.folder, self.built = folder, built
+    def __init__(self, folder: Path, built: Built, cache: Path) -> None:
+        self.folder, self.built, self.cache = folder, built, cache
 
     def does(self, *words: object, **changes: str) -> str:
         """A command to its end; what it says. Without a package registry the test is skipped."""
@@ -55,6 +54,10 @@ class Room:
             **outside,
             **trusted,
             "HOME": str(self.folder),
+            # What was downloaded once is there for the next; byte code is made of what is used.
+            "UV_CACHE_DIR": f"{self.cache}/uv",
+            "PIP_CACHE_DIR": f"{self.cache}/pip",
+            "PIP_NO_COMPILE": "off",  # a flag that says no is set by a no
             "XDG_STATE_HOME": f"{self.folder}/s",
         }
 
@@ -113,17 +116,25 @@ def _copied(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-WAYS = [by_uvx, by_pipx, by_pip_from_the_sdist, by_the_container]
+WAYS = [by_uvx, by_pip_from_the_sdist, by_the_container]
+
+
+@pytest.fixture
+def room(tmp_path: Path, built: Built, shared_tools: Path) -> Room:
+    """A room of its own, and the downloads of all."""
+    return Room(tmp_path, built, shared_tools.with_name("downloads"))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("way", WAYS[: rounds(1, len(WAYS))])
+@pytest.mark.parametrize("way", WAYS)
 def test_what_was_installed_takes_a_command_to_a_verdict(
-    tmp_path: Path, built: Built, way: Callable[[Room], Path]
+    room: Room, way: Callable[[Room], Path]
 ) -> None:
-    room = Room(tmp_path, built)
-    program = way(room)
+    _takes_a_command_to_a_verdict(room, way(room))
+
+
+def _takes_a_command_to_a_verdict(room: Room, program: Path) -> None:
     assert room.does(program, "--version") == f"truegreen {__version__}\n"
     assert "● succeeded" in room.does(
         program, "run", "--gate", "test -f made", "--", "touch", "made"
@@ -133,18 +144,17 @@ def test_what_was_installed_takes_a_command_to_a_verdict(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.rotates(1)
-def test_pipx_is_told_how_postgres_is_added_and_that_adds_it(tmp_path: Path, built: Built) -> None:
-    room = Room(tmp_path, built)
+def test_what_pipx_installed_takes_a_command_to_a_verdict_and_adds_postgres_as_it_is_told(
+    room: Room,
+) -> None:
     program = by_pipx(room)
+    _takes_a_command_to_a_verdict(room, program)
     words = [str(program), "list", "--store", "postgresql://nobody@127.0.0.1:1/none"]
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     (way,) = re.findall(r"pipx inject truegreen '[^']+'", done.stderr.splitlines()[0])
     assert done.returncode == 5, done
-    tools = tmp_path / "tools" / "bin"
-    room.does(
-        "sh", "-c", way, PATH=f"{tools}:{os.environ['PATH']}", PIPX_HOME=str(tmp_path / "pipx")
-    )
+    path = f"{room.folder}/tools/bin:{os.environ['PATH']}"
+    room.does("sh", "-c", way, PATH=path, PIPX_HOME=str(room.folder / "pipx"))
     again = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     assert again.returncode == 5, again
     assert "extra" not in again.stderr, "now it is the server that is not there"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY = "a-key-of-no-worth"
+LANG = "C.UTF-8"
 # Gemini CLI is a script of Node's, which need not lie where the system's programs do.
 NODE = os.path.dirname(shutil.which("node") or "/usr/bin/node")
 
@@ -64,7 +65,7 @@ class Client:
             "PATH": os.pathsep.join([os.path.dirname(self.package.path), os.defpath, NODE]),
             "HOME": home,
             "TMPDIR": os.path.join(home, "tmp"),
-            "LANG": "C.UTF-8",
+            "LANG": LANG,
             **self.environment(url),
         }
 
@@ -137,6 +138,7 @@ GEMINI = Client(
         "GOOGLE_GEMINI_BASE_URL": url,
         "GEMINI_API_KEY": KEY,
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # otherwise Node starts twice, for more memory
     },
     files=_gemini_settings,
     tool="run_shell_command",

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import missing
-from tests.realclient.clients import CLAUDE_CODE, CODEX, GEMINI, Client
+from tests.forking import Forge
+from tests.realclient.clients import CLAUDE_CODE, CODEX, GEMINI, LANG, Client
 from tests.walk.conftest import Walk, environ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from tests.forking import Forge
 
 __all__ = ["environ"]
 
@@ -35,12 +34,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("c")
 
 
+@pytest.fixture(scope="session")
+def forge() -> Iterator[Forge]:
+    """The command, loaded with the clients' language: with another one, it is not forked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANG", LANG)
+        forge = Forge()
+    yield forge
+    forge.close()
+
+
 @pytest.fixture
 def walk(folder: Path, environ: Callable[..., dict[str, str]], forge: Forge) -> Walk:
     """An empty workspace without git, and the installed command in it."""
     workspace = folder / "workspace"
     workspace.mkdir()
-    return Walk(workspace, environ, forge)
+    return Walk(workspace, lambda **changes: environ(**{"LANG": LANG, **changes}), forge)
 
 
 @pytest.fixture

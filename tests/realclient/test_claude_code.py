@@ -83,7 +83,6 @@ def test_a_tool_that_nobody_allowed_blocks_although_it_exits_0(claude_code: Clie
 
 
 @pytest.mark.parametrize("calls", [(Call("mcp__tracker__list", {}),), ()], ids=["used", "unused"])
-@pytest.mark.rotates(1)
 def test_a_connector_that_did_not_start_blocks_although_it_exits_0(
     claude_code: Client, folder: Path, calls: tuple[Call, ...]
 ):

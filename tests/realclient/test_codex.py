@@ -30,7 +30,6 @@ def hooks(event: str, words: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.rotates(1)
 def test_a_signal_in_a_tool_is_no_success(codex: Client, folder: Path, number: signal.Signals):
     script = [Step("On it.", (codex.shell(ENDLESS),)), Step("I am done.")]
 

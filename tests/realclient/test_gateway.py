@@ -64,7 +64,6 @@ def leaks(folder: str) -> list[str]:
 
 @each_client
 @pytest.mark.criterion("I11", "O05")
-@pytest.mark.rotates(1)
 def test_the_work_is_done_counted_exactly_and_without_the_real_key(client: Client, walk: Walk):
     look = Step("I look.", (client.shell("env > seen.txt; echo hello > out.txt"),))
     with Endpoint([look, Step("I am done.")]) as endpoint:
@@ -98,7 +97,6 @@ def test_what_subagents_use_is_counted_with_the_rest(claude_code: Client, walk: 
 
 @pytest.mark.criterion("I11")
 @pytest.mark.parametrize("client", [CLAUDE_CODE, CODEX], indirect=True, ids=lambda c: c.program)
-@pytest.mark.rotates(1)
 def test_the_cap_on_tokens_ends_a_client_at_the_gateway(client: Client, walk: Walk):
     again = Step("Once more.", (client.shell("echo more >> out.txt"),))
     with Endpoint([again]) as endpoint:
@@ -135,7 +133,6 @@ def test_a_terminated_client_asks_the_model_nothing_any_more(claude_code: Client
 
 @each_client
 @pytest.mark.criterion("G20", "G24")
-@pytest.mark.rotates(1)
 def test_a_client_that_comes_back_with_a_dead_key_can_not_think(
     client: Client, folder: Path, sqlite_url: str
 ):

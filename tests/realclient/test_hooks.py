@@ -77,7 +77,6 @@ def test_commands_are_kept_with_the_exit_codes_that_the_stream_hides(
 
 @pytest.mark.criterion("N05", "E02")
 @both
-@pytest.mark.rotates(1)
 def test_a_red_fast_gate_keeps_the_client_from_stopping(client: Client, walk: Walk):
     terms = '[gates.there]\ncommand = ["grep", "-q", "hello", "out.txt"]\nfast = true\n'
     terms += '[defaults]\ngates = ["there"]\nbudget = { reentries = 3 }\n'
@@ -96,7 +95,6 @@ def test_a_red_fast_gate_keeps_the_client_from_stopping(client: Client, walk: Wa
 
 @pytest.mark.criterion("N05", "E03")
 @both
-@pytest.mark.rotates(1)
 def test_an_agent_that_changes_nothing_stops_at_the_cap(client: Client, walk: Walk):
     terms = '[gates.there]\ncommand = ["test", "-e", "out.txt"]\nfast = true\n'
     terms += '[defaults]\ngates = ["there"]\nbudget = { reentries = 2 }\n'
@@ -112,7 +110,6 @@ def test_an_agent_that_changes_nothing_stops_at_the_cap(client: Client, walk: Wa
 
 @pytest.mark.criterion("D02")
 @both
-@pytest.mark.rotates(1)
 def test_what_needs_approval_is_not_done_when_nobody_is_there(client: Client, walk: Walk):
     terms = '[defaults]\napprovals = ["touch pushed"]\n'
     script = [Step("I push.", (client.shell("true && touch pushed"),)), Step("I pushed.")]
@@ -129,7 +126,6 @@ def test_what_needs_approval_is_not_done_when_nobody_is_there(client: Client, wa
 
 @pytest.mark.criterion("D03")
 @both
-@pytest.mark.rotates(1)
 def test_what_needs_approval_is_done_after_a_person_said_yes(client: Client, walk: Walk):
     terms = '[defaults]\nmode = "assisted"\napprovals = ["touch pushed"]\n'
     script = [Step("I push.", (client.shell("touch pushed"),)), Step("I pushed.")]
@@ -279,7 +275,6 @@ def test_nobody_can_speak_to_a_terminated_agent(claude_code: Client, folder: Pat
 
 
 @pytest.mark.parametrize("client", [CODEX, GEMINI], indirect=True, ids=lambda c: c.program)
-@pytest.mark.rotates(1)
 def test_other_clients_honour_a_mark_that_comes_while_they_work(client: Client, folder: Path):
     """The mark is made by the first tool call: the second one is denied."""
     state = folder / "state"

@@ -43,7 +43,6 @@ CALLS = {
     indirect=["client"],
     ids=lambda value: value.program if isinstance(value, Client) else str(value),
 )
-@pytest.mark.rotates(2)
 def test_a_client_judges_and_obeys_no_file_of_the_tree(
     folder: Path, client: Client, level: Isolation
 ):

@@ -153,7 +153,6 @@ def test_work_that_was_finished_at_the_cap_is_rescued(claude_code: Client, walk:
 
 
 @pytest.mark.parametrize("client", [CLAUDE_CODE, CODEX], indirect=True, ids=lambda c: c.program)
-@pytest.mark.rotates(1)
 def test_the_hosts_turn_cap_ends_a_client_without_one(client: Client, walk: Walk):
     again = Step("Once more.", (client.shell("sleep 0.3; echo more >> out.txt"),))
 
@@ -166,7 +165,6 @@ def test_the_hosts_turn_cap_ends_a_client_without_one(client: Client, walk: Walk
 
 
 @pytest.mark.parametrize("told", [{}, {"retry-after": "100"}], ids=["untold", "told"])
-@pytest.mark.rotates(1)
 def test_a_rate_limit_puts_the_work_off(claude_code: Client, walk: Walk, told: dict[str, str]):
     limit = Step("too many", status=429, error="rate_limit_error", headers=told)
 

@@ -426,8 +426,8 @@ ways = pytest.mark.parametrize(("client", "buried"), WAYS, indirect=True)
 
 @pytest.mark.criterion("G02", "G19")
 @ways
-@pytest.mark.rotates(1)
 def test_a_conversation_goes_on_until_it_is_terminated_and_then_asks_no_model(buried: Buried):
+    """Neither when it was sealed, nor when it could not be and a hook is installed."""
     grave = buried.grave
     alive, asked = buried.take_up()
     assert asked > 0, alive  # the client's own: it acts again
@@ -442,18 +442,13 @@ def test_a_conversation_goes_on_until_it_is_terminated_and_then_asks_no_model(bu
     assert re.search(r"No conversation found|no rollout found", dead.stdout + dead.stderr)
     assert all(os.path.exists(path) for path in sealed)  # kept, for whoever wants to look
 
-
-@pytest.mark.rotates(1)
-@pytest.mark.criterion("G02", "G19")
-@ways
-def test_where_it_could_not_be_sealed_an_installed_hook_keeps_it_from_the_model(buried: Buried):
-    grave = buried.grave
-    for path in buried.terminate():
+    for path in sealed:  # as if it could not have been sealed
         os.rename(path, path.removesuffix(".terminated"))
+    for acts in grave.walk.folder.parent.glob("*/acts.txt"):
+        acts.unlink()
     grave.install_hooks()
+    kept, asked = buried.take_up()
 
-    dead, asked = buried.take_up()
-
-    assert asked == 0, dead
+    assert asked == 0, kept
     assert not list(grave.walk.folder.parent.glob("*/acts.txt"))
     assert {word["session"] for word in grave.tripped()} == {buried.session}

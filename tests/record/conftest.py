@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.record.memory import tmp_path
 from tests.record.timing import Clock
 from truegreen.record.ledger import Ledger, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+__all__ = ["tmp_path"]
 
 
 @pytest.fixture

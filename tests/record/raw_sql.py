@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import itertools
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,26 +60,53 @@ class Raw:
         return f"{target} SELECT {values} FROM {table} WHERE key = {key}"
 
 
+class _Clients:
+    """One process beside the tests for all who use a SQLite of their own."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(__file__).with_name("raw_sqlite.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._one_at_a_time = threading.Lock()
+        atexit.register(self._close)
+
+    def ask(self, **order: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._one_at_a_time:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def _close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(10)
+
+
+@functools.cache
+def _clients(_pid: int) -> _Clients:
+    return _Clients()
+
+
 class RawSqlite(Raw):
     """SQLite through the standard library, in another process."""
 
     dialect = "sqlite"
 
     def __init__(self, path: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("raw_sqlite.py")), path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._name = str(next(_numbers))
+        self._clients = _clients(os.getpid())
+        self._clients.ask(client=self._name, open=path)
 
     def _run(self, statements: tuple[str, ...], *, keep: bool) -> list[list[Any]]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        order = {"sql": statements, "keep": keep}
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        answer = self._clients.ask(client=self._name, sql=statements, keep=keep)
         if "error" in answer:
             raise RawRefused(answer["error"])
         rows: list[list[Any]] = answer["rows"]
@@ -85,11 +116,7 @@ class RawSqlite(Raw):
         return [row[1] for row in self.do(f"PRAGMA table_info({table})")]
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(10)
+        self._clients.ask(client=self._name)
 
 
 class RawPostgres(Raw):

@@ -1,7 +1,8 @@
 """A user's own SQLite, in a process of its own: the standard library's, whatever version it has.
 
 Two SQLite libraries in one process would drop each other's file locks, so the tests talk to this
-one over a pipe: a JSON line in (statements, keep or not), one out (rows or an error).
+one over a pipe: a JSON line in (which client; a file to open, or statements that are kept or not,
+or nothing more, which closes it), one out (rows or an error).
 """
 
 from __future__ import annotations
@@ -33,9 +34,17 @@ def answer(connection: sqlite3.Connection, statements: list[str], *, keep: bool)
 
 
 if __name__ == "__main__":
-    client = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+    clients: dict[str, sqlite3.Connection] = {}
     for line in sys.stdin:
         order = json.loads(line)
-        sys.stdout.write(json.dumps(answer(client, order["sql"], keep=order["keep"])) + "\n")
+        name = order["client"]
+        if "open" in order:
+            clients[name] = sqlite3.connect(order["open"], isolation_level=None, timeout=10)
+            said: dict[str, Any] = {}
+        elif "sql" in order:
+            said = answer(clients[name], order["sql"], keep=order["keep"])
+        else:
+            clients.pop(name).close()
+            said = {}
+        sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
-    client.close()

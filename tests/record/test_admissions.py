@@ -21,6 +21,8 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.lists import Filter
 
+DATABASES = ("sqlite",)
+
 ONCE = Budget(attempts=1)
 ADMITTED = "I could not complete the task."
 DONE = Claim(kind=ClaimKind.DONE, reason="see below")

@@ -14,6 +14,8 @@ from truegreen.model import AgentStatus, Disposition, ExitDetail, Note, Role, Ta
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.rows import Agent, Message
 
+DATABASES = ("sqlite",)
+
 
 def registered(ledger: Ledger, status: AgentStatus = AgentStatus.PENDING) -> Agent:
     """An agent in any status, by verbs alone."""

@@ -64,6 +64,8 @@ from truegreen.record.ledger.answers import (
 if TYPE_CHECKING:
     from truegreen.record.rows import Event
 
+DATABASES = ("sqlite",)
+
 
 def last(ledger: Ledger, task: str) -> Event:
     return ledger.events(task)[-1].event

@@ -11,6 +11,7 @@ import pytest
 from tests.record.lives import OPERATOR, S, contract, declared, ended, judged, started
 from tests.record.raw_sql import raw_sql
 from tests.record.timing import SECOND, Clock
+from tests.table import each_row
 from truegreen.contract import Breakers
 from truegreen.errors import Forbidden, Held, InvalidInput, Stale
 from truegreen.facts import Actor
@@ -84,14 +85,14 @@ def test_a_signature_names_the_kind_of_end():
     assert signature_of("oom", "killed") != signature_of("signaled", "killed")
 
 
-@pytest.mark.parametrize("detail", [D.PROVIDER_ERROR, D.RATE_LIMITED, D.AUTH_INVALID])
+@each_row("detail", [D.PROVIDER_ERROR, D.RATE_LIMITED, D.AUTH_INVALID])
 def test_a_provider_answers_for_its_own_failures_whatever_it_said(detail: ExitDetail):
     one = strike_of(detail, definition="a", client="claude", message="overloaded 1")
     two = strike_of(detail, definition="b", client="claude", message="try later")
     assert one == two == (Kind.PROVIDER, "claude", detail)
 
 
-@pytest.mark.parametrize("detail", [D.SUPERVISOR_CRASHED, D.PROCESS_LOST, D.APPROVAL_EXPIRED])
+@each_row("detail", [D.SUPERVISOR_CRASHED, D.PROCESS_LOST, D.APPROVAL_EXPIRED])
 def test_what_is_no_fault_of_the_agent_is_no_strike(detail: ExitDetail):
     assert strike_of(detail, definition="a", client="claude", message="x") is None
 
@@ -532,7 +533,7 @@ def test_the_store_begins_with_the_defaults(timed: Ledger):
     assert found == DEFAULTS
 
 
-@pytest.mark.parametrize(
+@each_row(
     "terms",
     [
         {"after": 1},

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from truegreen.facts import Ticket
     from truegreen.record.rows import Task
 
+DATABASES = ("sqlite",)
+
 D = ExitDetail
 
 

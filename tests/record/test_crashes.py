@@ -16,7 +16,7 @@ from tests.record.lives import S
 from tests.record.torture_truth import check_story, check_truth, has_reached, stories
 from tests.record.torture_verbs import living
 from tests.record.torture_writer import Acknowledged, Nursery
-from tests.rotation import rounds
+from tests.repeat import repeated
 from truegreen.errors import Unavailable
 from truegreen.facts import Verdict
 from truegreen.model import FindingOutcome, Outcome, RunStatus
@@ -25,7 +25,7 @@ from truegreen.record.ledger import Ledger, open_ledger
 if TYPE_CHECKING:
     from tests.postgres_server import PostgresServer
 
-KILLS = {"sqlite": rounds(16, 40), "postgresql": rounds(10, 16)}
+KILLS = {"sqlite": repeated(16), "postgresql": repeated(10)}
 
 
 def recovered(ledger: Ledger) -> None:

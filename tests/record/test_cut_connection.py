@@ -87,7 +87,6 @@ def effect(actor: Ledger, near: Ledger, verb: str) -> tuple[dict[str, int], Any,
 
 @pytest.mark.criterion("M04")
 @pytest.mark.parametrize("cut", [Cut.BEFORE_COMMIT, Cut.AFTER_COMMIT, Cut.LATE_COMMIT])
-@pytest.mark.rotates(1)
 def test_a_verb_whose_commit_is_cut_happens_exactly_once(
     wire: Wire, far: Ledger, near: Ledger, cut: Cut
 ) -> None:

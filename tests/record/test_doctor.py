@@ -270,14 +270,25 @@ def test_two_processes_that_mark_at_once_take_turns(store_url: str, tmp_path: Pa
 
 
 _ADDS = """
-import sys
+import os, sys
 from truegreen.record.ledger import open_ledger
 from tests.record.lives import opened
-for _ in range(4):
-    ledger = open_ledger(sys.argv[1], anchor=sys.argv[2])
-    opened(ledger)
-    ledger.close()
+start, gun = os.pipe()
+adding = []
+for _ in range(8):
+    adding.append(os.fork())
+    if not adding[-1]:
+        os.close(gun)
+        os.read(start, 1)  # all begin at once, when the gun is closed
+        for _ in range(4):
+            ledger = open_ledger(sys.argv[1], anchor=sys.argv[2])
+            opened(ledger)
+            ledger.close()
+        os._exit(0)
+os.close(gun)
+assert [os.waitpid(each, 0)[1] for each in adding] == [0] * 8
 """
+"""Processes that were loaded once; none opens the store before it is forked."""
 
 
 def test_many_processes_that_add_at_once_leave_a_history_as_it_was_anchored(
@@ -285,9 +296,7 @@ def test_many_processes_that_add_at_once_leave_a_history_as_it_was_anchored(
 ) -> None:
     path = str(tmp_path / "anchor")
     open_ledger(store_url, anchor=path).close()
-    command = [sys.executable, "-c", _ADDS, store_url, path]
-    adding = [subprocess.Popen(command) for _ in range(8)]
-    assert [each.wait(100) for each in adding] == [0] * 8
+    subprocess.run([sys.executable, "-c", _ADDS, store_url, path], check=True, timeout=50)
     ledger = open_ledger(store_url, anchor=path)
     assert doctor.examine(ledger) == []
     assert Anchor(path).last().events == 32

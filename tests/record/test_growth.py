@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
@@ -34,26 +34,48 @@ GROWS_BY_NATURE = {
 }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def fresh(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Callable[[], str]]:
-    """Addresses of empty stores, on each database."""
+class Populated(NamedTuple):
+    """A small and a large store on one database, which tests only read."""
+
+    small: Ledger
+    large: Ledger
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def stores(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Populated]:
+    """Stores that are filled once: to fill one takes longer than all that is asked of it."""
     if request.param == "sqlite":
-        made = (f"sqlite://{tmp_path}/{number}.db" for number in range(9))
-        yield lambda: next(made)
+        folder = tmp_path_factory.mktemp("growth")
+        urls = [f"sqlite://{folder}/{size}.db" for size in (SMALL, LARGE)]
+        yield from opened(urls)
         return
     server: PostgresServer = request.getfixturevalue("postgres_desk")
-    names: list[str] = []
-
-    def another() -> str:
-        names.append(server.create_database())
-        return server.url(names[-1])
-
-    yield another
+    names = [server.create_database() for _ in (SMALL, LARGE)]
+    yield from opened([server.url(name) for name in names])
     for name in names:
         server.drop_database(name)
 
 
+def opened(urls: list[str]) -> Iterator[Populated]:
+    """Fill the stores, and close them after the tests."""
+    stores = Populated(
+        *(populated(url, size) for url, size in zip(urls, (SMALL, LARGE), strict=True))
+    )
+    yield stores
+    for ledger in stores:
+        ledger.close()
+
+
+@pytest.fixture
+def large(stores: Populated) -> Ledger:
+    """The large store."""
+    return stores.large
+
+
 def populated(url: str, tasks: int) -> Ledger:
+    """A store with so many tasks."""
     populate(url, tasks)
     return open_ledger(url)
 
@@ -124,30 +146,27 @@ def blocks(url: str, sql: str, values: dict[str, Any]) -> int:
 # -- lists and pages ----------------------------------------------------------------------------
 
 
-def test_what_pages_ask_costs_the_same_in_a_store_six_times_as_large(fresh: Callable[[], str]):
-    small, large = (populated(fresh(), size) for size in (SMALL, LARGE))
+def test_what_pages_ask_costs_the_same_in_a_store_six_times_as_large(stores: Populated):
+    small, large = stores
     asked = {ledger: questions(ledger) for ledger in (small, large)}
     grown = {}
     for name in asked[large].keys() - GROWS_BY_NATURE.keys():
         little, much = (work_of(ledger, asked[ledger][name]) for ledger in (small, large))
         if much > little * 1.2 + SLACK[large.store.dialect]:
             grown[name] = (little, much)
-    for ledger in (small, large):
-        ledger.close()
     assert grown == {}
 
 
 def test_any_pair_of_a_status_a_reason_a_role_and_a_cell_ends_when_the_page_is_full(
-    fresh: Callable[[], str],
+    large: Ledger,
 ):
     """Also where the two hardly ever meet: whoever walks by one of them passes the whole store."""
-    ledger = populated(fresh(), LARGE)
     never_meet = {
         "reason": "ranked_by_two+filter_status+filter_exit_reason",
         "role": "ranked_by_two+filter_status+filter_role",
         "cell": "ranked_by_two+filter_cell+filter_exit_reason",
     }
-    whole = work_of(ledger, lambda: ask(ledger, "all_tasks", after=0, n=LARGE))
+    whole = work_of(large, lambda: ask(large, "all_tasks", after=0, n=LARGE))
     values = {
         "status": "succeeded",
         "exit_reason": "blocked",
@@ -158,10 +177,9 @@ def test_any_pair_of_a_status_a_reason_a_role_and_a_cell_ends_when_the_page_is_f
         "n": 51,
     }
     worked = {
-        name: work_of(ledger, lambda query=query: ask(ledger, query, **values))  # type: ignore[misc]
+        name: work_of(large, lambda query=query: ask(large, query, **values))  # type: ignore[misc]
         for name, query in never_meet.items()
     }
-    ledger.close()
     assert {name: much for name, much in worked.items() if much * 20 > whole} == {}
 
 
@@ -213,11 +231,8 @@ def whole_tables(ledger: Ledger) -> dict[str, list[str]]:
     return found
 
 
-def test_no_statement_but_those_of_reports_reads_a_big_table_whole(fresh: Callable[[], str]):
-    ledger = populated(fresh(), LARGE)
-    found = whole_tables(ledger)
-    ledger.close()
-    assert found == {}
+def test_no_statement_but_those_of_reports_reads_a_big_table_whole(large: Ledger):
+    assert whole_tables(large) == {}
 
 
 # -- searching ----------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.lifecycle import AGENT_EDGES, TARGETS
 from truegreen.record.rules import Guard
 from truegreen.record.sqlite_guards import IRREPLACEABLE, SEARCH
+from truegreen.record.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def sqlite(sqlite_template: Path, sqlite_url: str) -> Iterator[tuple[Ledger, Raw]]:
     shutil.copy(sqlite_template, sqlite_url.removeprefix("sqlite://"))
-    ledger = open_ledger(sqlite_url)
+    ledger = Ledger(open_store(sqlite_url))
     with raw_sql(sqlite_url) as client:
         yield ledger, client
     ledger.close()

@@ -23,7 +23,6 @@ from tests.record.lives import OPERATOR, S, agent_of, brought, contract, ended, 
 from tests.record.torture_model import EDGES, EXITS, SETTLED, ModelTask, No
 from tests.record.torture_truth import check_story, check_truth, stories
 from tests.record.torture_verbs import DONE, EXPIRED, Trial, concluded, found_by, overdue_of
-from tests.rotation import rounds
 from truegreen.contract import Budget, QaTerms, contract_digest
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import SYSTEM, Actor, Ticket
@@ -33,7 +32,7 @@ from truegreen.record.lifecycle import FINAL, TARGETS
 from truegreen.record.lifecycle import SETTLED as REAL_SETTLED
 
 THOROUGH = settings().max_examples > 100
-EXAMPLES, STEPS = (1000, 60) if THOROUGH else (rounds(16, 40), 25)
+EXAMPLES, STEPS = (1000, 60) if THOROUGH else (16, 25)
 MOST_TASKS = 3
 UNLIKE = ("key", "id", "head", "agent_key", "parent_key", "qa_of_key", "contract_digest")
 """What may differ between two stores; of times only whether they are set is compared."""

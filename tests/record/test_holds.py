@@ -14,6 +14,8 @@ from truegreen.record.holds import HOLDS, Hold
 from truegreen.record.ledger import Ledger, Start
 from truegreen.record.rows import Task
 
+DATABASES = ("sqlite",)
+
 
 def _frozen(ledger: Ledger) -> Task:
     task = opened(ledger)

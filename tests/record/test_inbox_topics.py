@@ -19,6 +19,7 @@ from tests.record.lives import (
     verdict,
 )
 from tests.record.raw_sql import raw_sql
+from tests.table import each_row
 from truegreen.contract import Budget, Gate, GateKind
 from truegreen.model import Cell, ExitDetail, FindingOutcome, InboxState, Mode, Outcome
 from truegreen.record.ledger import Ledger, open_ledger
@@ -119,7 +120,7 @@ def test_an_approval_is_called_after_all_of_its_action(ledger: Ledger) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "head"),
     [
         ("egress to 203.0.113.9 denied", "egress to … denied"),
@@ -134,7 +135,7 @@ def test_what_differs_every_time_is_no_part_of_a_cause(message: str, head: str) 
     assert found == f"blocked: egress_denied: {head}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "called",
     [
         lambda text: topic_of(Cell.SILENT_FAILURE, text, place="/srv" + "/p" * 2000),
@@ -187,7 +188,7 @@ def test_what_breaks_for_everybody_is_one_cause_wherever_it_is_seen(
     assert is_one_cause(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "topic",
     [
         *("cap_hit: turn_cap in /srv", "silent_failure: gate tests", "outage: oom", "zombie: push"),

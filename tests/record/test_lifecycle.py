@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.contract import Budget as Allowance
 from truegreen.contract import Contract
 from truegreen.contract.terms import RETRY_WORDS
@@ -94,8 +95,8 @@ def leads_to(detail: ExitDetail, policy: Policy = POLICY, budget: Budget = FRESH
 
 
 @pytest.mark.criterion("C01", "C02")
-@pytest.mark.parametrize("status", list(TaskStatus))
-@pytest.mark.parametrize("move", list(Move))
+@each_row("status", list(TaskStatus))
+@each_row("move", list(Move))
 def test_every_pair_is_an_edge_of_the_table_or_refused_by_name(status: TaskStatus, move: Move):
     target = EXPECTED.get((status.value, move.value))
     if target is not None:
@@ -147,7 +148,7 @@ def test_nothing_leads_out_of_blocked_by_itself():
         assert not {Role.SYSTEM, Role.AGENT, Role.JUDGE} & VERB_ROLES[verbs]
 
 
-@pytest.mark.parametrize("status", list(TaskStatus))
+@each_row("status", list(TaskStatus))
 def test_sealed_refuses_every_move_for_ever(status: TaskStatus):
     for move in Move:
         with pytest.raises(Terminated) as refused:
@@ -177,7 +178,7 @@ def test_the_table_by_hand_has_every_detail_once():
 
 
 @pytest.mark.criterion("F04", "F05", "I09")
-@pytest.mark.parametrize("detail", list(ExitDetail))
+@each_row("detail", list(ExitDetail))
 def test_every_exit_leads_where_the_design_says(detail: ExitDetail):
     (expected,) = (move for move, details in AFTER_EXIT.items() if detail in details.split())
     charges: tuple[Charge, ...] = ()
@@ -187,7 +188,7 @@ def test_every_exit_leads_where_the_design_says(detail: ExitDetail):
     assert leads_to(detail) == Step(Move(expected), charges)
 
 
-@pytest.mark.parametrize("detail", sorted(RESCUABLE))
+@each_row("detail", sorted(RESCUABLE))
 def test_rescue_that_is_switched_off_starts_no_check(detail: ExitDetail):
     step = leads_to(detail, POLICY._replace(rescue=frozenset()))
     failed = Step(Move.FAIL if detail in NO_BLIND_RETRY else Move.RETRY, CHARGED)
@@ -195,7 +196,7 @@ def test_rescue_that_is_switched_off_starts_no_check(detail: ExitDetail):
 
 
 @pytest.mark.criterion("F04")
-@pytest.mark.parametrize("detail", sorted(set(ExitDetail) - RESCUABLE))
+@each_row("detail", sorted(set(ExitDetail) - RESCUABLE))
 def test_no_policy_makes_a_crash_rescuable(detail: ExitDetail):
     everything = POLICY._replace(rescue=frozenset(ExitDetail))
     assert leads_to(detail, everything).move is not Move.FALL_SILENT
@@ -261,7 +262,7 @@ ROUND = (Charge.ATTEMPTS, Charge.QA_ROUNDS)
 LAST = FRESH._replace(attempts=2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "judged", "chained", "budget", "expected"),
     [
         (Outcome.PASSED, DECLARED, False, FRESH, Step(Move.ACCEPT)),
@@ -293,14 +294,14 @@ def test_a_verdict_leads_where_the_design_says(
     assert after_verdict(outcome, judged, POLICY._replace(chained=chained), budget) == expected
 
 
-@pytest.mark.parametrize("detail", sorted(HINDERED))
+@each_row("detail", sorted(HINDERED))
 def test_a_hindered_run_that_is_not_rescued_is_blocked_and_charges_nothing(detail: ExitDetail):
     judged = SILENT._replace(reason=ExitReason.BLOCKED, detail=detail)
     assert after_verdict(Outcome.FAILED, judged, POLICY, FRESH) == Step(Move.BLOCK)
     assert after_verdict(Outcome.PASSED, judged, POLICY, FRESH) == Step(Move.ACCEPT)
 
 
-@pytest.mark.parametrize("detail", sorted(HINDERED))
+@each_row("detail", sorted(HINDERED))
 def test_a_hindered_run_is_blocked_where_nothing_was_checked_or_no_work_is_seen(detail: ExitDetail):
     worked = SILENT._replace(reason=ExitReason.BLOCKED, detail=detail, work_seen=True)
     idle = worked._replace(work_seen=False)
@@ -311,7 +312,7 @@ def test_a_hindered_run_is_blocked_where_nothing_was_checked_or_no_work_is_seen(
     assert after_verdict(Outcome.PASSED, idle, POLICY, FRESH) == blocked
 
 
-@pytest.mark.parametrize("status", list(TaskStatus))
+@each_row("status", list(TaskStatus))
 def test_a_pending_verdict_decides_nothing(status: TaskStatus):
     with pytest.raises(InvalidInput):
         after_verdict(Outcome.PENDING, DECLARED._replace(status=status), POLICY, FRESH)

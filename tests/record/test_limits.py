@@ -10,6 +10,7 @@ import pytest
 
 from tests.record.lives import OPERATOR, S, contract, declared, ended, finding, judged, started
 from tests.record.timing import SECOND, Clock
+from tests.table import each_row
 from truegreen.contract import Breakers, Limit, Per
 from truegreen.errors import Held, InvalidInput
 from truegreen.facts import Usage
@@ -229,7 +230,7 @@ def test_a_file_says_what_holds_and_takes_it_back(ledger: Ledger):
     assert len(ledger.house_events()) == events  # nothing changed, nothing is said
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         {"per": "day"},

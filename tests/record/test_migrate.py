@@ -19,6 +19,8 @@ import pytest
 from tests.postgres_server import roomiest
 from tests.record.lives import brought, opened
 from tests.record.raw_sql import Raw, raw_sql
+from tests.repeat import repeated
+from tests.table import each_row
 from truegreen.errors import (
     SchemaMissing,
     SchemaNewer,
@@ -55,6 +57,9 @@ def empty_database(postgres_server: PostgresServer) -> Iterator[str]:
     name = postgres_server.create_database()
     yield postgres_server.url(name)
     postgres_server.drop_database(name)
+
+
+another_database = empty_database
 
 
 def refused(url: str) -> list[str]:
@@ -280,7 +285,7 @@ def other_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "kept_guards", migrate.made_guards)
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@each_row("dialect", ["sqlite", "postgres"])
 def test_the_triggers_that_a_start_looks_for_are_those_that_the_rules_make(dialect: str):
     kept, made = migrate.kept_guards(dialect), migrate.made_guards(dialect)
     assert kept == made, "after a change of the rules: migrate.keep_guards() writes guards.json"
@@ -353,7 +358,7 @@ def test_every_byte_of_a_migration_counts(tmp_path: Path, monkeypatch: pytest.Mo
     assert after["postgres"] == before["postgres"]
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@each_row("dialect", ["sqlite", "postgres"])
 def test_shipped_migrations_execute_the_sql_that_their_checksums_are_of(dialect: str):
     kept = {n: each.rendered for n, each in migrate.kept_checksums(dialect).items()}
     assert kept == migrate.made_checksums(dialect), (
@@ -525,30 +530,36 @@ def check_deaths(deaths: list[dict[str, Any]]) -> None:
     assert [death["integrity"] for death in deaths if death["integrity"]] == []
 
 
-_SLICES = 24
-"""Every statement is in one of them, and the two ways to die at the very end are in all."""
+_KILLS = repeated(10)
+"""Real deaths, evenly over all statements; what any other would leave is looked at as well."""
 
 
-@pytest.mark.rotates(1)
-@pytest.mark.parametrize("first", range(_SLICES))
-def test_a_migration_killed_at_any_statement_leaves_an_empty_store_that_can_be_completed(
-    first: int,
-):
+def check_watched(deaths: list[dict[str, Any]]) -> None:
+    *before, after = deaths
+    assert len(before) > 400, "every statement, and the moment before the commit"
+    assert {death["left"] for death in before} == {"empty"}
+    assert after["left"] == "complete"
+
+
+@pytest.mark.timeout(240)
+def test_a_migration_killed_at_any_statement_leaves_an_empty_store_that_can_be_completed():
     with tempfile.TemporaryDirectory(dir=roomiest()) as folder:
-        deaths = ran("killed", f"sqlite://{folder}/{{n}}.db", str(first), str(_SLICES))
-    *sliced, _, _ = [death["statement"] for death in deaths]
-    assert sliced == list(range(first, first + _SLICES * len(sliced), _SLICES))
-    assert len(sliced) * _SLICES > 100
+        url = f"sqlite://{folder}/{{n}}.db"
+        watched, deaths = ran("watched", url), ran("killed", url, str(_KILLS))
+    check_watched(watched)
+    assert {death["then"] for death in watched} == {"complete"}
+    assert [death["integrity"] for death in watched if death["integrity"]] == []
+    assert len(deaths) > _KILLS
     check_deaths(deaths)
 
 
-@pytest.mark.rotates(1)
-@pytest.mark.parametrize("first", range(_SLICES))
+@pytest.mark.timeout(240)
 def test_a_migration_of_postgres_killed_at_any_statement_leaves_an_empty_store(
-    empty_database: str, first: int
+    empty_database: str, another_database: str
 ):
-    deaths = ran("killed", empty_database, str(first), str(_SLICES))
-    assert len(deaths) > 100 / _SLICES
+    check_watched(ran("watched", another_database))
+    deaths = ran("killed", empty_database, str(_KILLS))
+    assert len(deaths) > _KILLS
     check_deaths(deaths)
     ledger = open_ledger(empty_database)
     opened(ledger)

@@ -38,6 +38,8 @@ from truegreen.model import (
 from truegreen.record import doctor
 from truegreen.record.ledger import Ledger, Start, open_ledger
 
+DATABASES = ("sqlite",)
+
 D, S = ExitDetail, TaskStatus
 
 WRITER = """

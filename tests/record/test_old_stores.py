@@ -94,9 +94,10 @@ def test_there_is_a_store_of_every_schema_that_ever_was_the_newest():
         assert set(kept(dialect)) >= {1, 2, 3, 4, 5, *range(11, NEWEST)} - {16}
 
 
-@pytest.mark.rotates(4)
 @pytest.mark.criterion("M06")
-def test_no_row_of_an_older_store_is_lost_or_changed(old: tuple[str, int]):
+def test_an_older_store_loses_no_row_becomes_what_a_new_one_is_and_its_work_goes_on(
+    old: tuple[str, int], fresh_objects: dict[str, dict[str, str]]
+):
     url, version = old
     before = everything(url)
     assert {"tasks", "runs", "events", "claims", "findings", "agents", "inbox"} <= {
@@ -110,30 +111,33 @@ def test_no_row_of_an_older_store_is_lost_or_changed(old: tuple[str, int]):
     for table, rows in before.items():
         assert narrowed(rows, rows) - narrowed(after[table], rows) == Counter(), table
         assert len(after[table]) == len(rows) or table == "meters", table
-
-
-@pytest.mark.rotates(4)
-@pytest.mark.criterion("M06")
-def test_an_older_store_becomes_what_a_new_one_is_and_the_doctor_finds_nothing(
-    old: tuple[str, int], request: pytest.FixtureRequest
-):
-    url, _ = old
-    brought_up(url)
-    dialect = "sqlite" if url.startswith("sqlite") else "postgres"
-    fresh = open_ledger(request.getfixturevalue(f"{dialect}_url"))
     ledger = open_ledger(url)
-    assert ledger.store.objects() == fresh.store.objects()
+    assert ledger.store.objects() == fresh_objects[ledger.store.dialect]
     assert doctor.examine(ledger) == []
-    for each in (ledger, fresh):
-        each.close()
+    check_work_goes_on(ledger, version)
+    assert doctor.examine(ledger) == []
+    ledger.close()
 
 
-@pytest.mark.rotates(4)
-@pytest.mark.criterion("M06")
-def test_the_work_of_an_older_store_goes_on_where_it_stood(old: tuple[str, int]):
-    url, version = old
-    brought_up(url)
-    ledger = open_ledger(url)
+@pytest.fixture(scope="module")
+def fresh_objects(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, dict[str, str]]:
+    """What a store consists of that was just made, on each database."""
+    server: PostgresServer = request.getfixturevalue("postgres_desk")
+    template = request.getfixturevalue("postgres_template")
+    name = server.create_database(template=template)
+    found = {}
+    for url in (f"sqlite://{tmp_path_factory.mktemp('fresh')}/fresh.db", server.url(name)):
+        ledger = open_ledger(url)
+        found[ledger.store.dialect] = ledger.store.objects()
+        ledger.close()
+    server.drop_database(name)
+    return found
+
+
+def check_work_goes_on(ledger: Ledger, version: int) -> None:
+    """Each task goes on where it stood."""
     tasks = {status: _one(ledger, status) for status in S}
     for status in (S.QUEUED, S.BLOCKED, S.FAILED, S.CANCELED, S.SUCCEEDED):
         _queued_again(ledger, tasks[status], status)
@@ -148,8 +152,6 @@ def test_the_work_of_an_older_store_goes_on_where_it_stood(old: tuple[str, int])
     ledger.terminate(tasks[S.RUNNING], actor=OPERATOR)
     with pytest.raises(Refused):
         ledger.retry(tasks[S.TERMINATED], actor=OPERATOR, reason="once more")
-    assert doctor.examine(ledger) == []
-    ledger.close()
 
 
 def _one(ledger: Ledger, status: TaskStatus) -> str:

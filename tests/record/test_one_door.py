@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.source import nodes, trees
+from tests.table import each_row
 from truegreen.record.store import SQL_DIR
 
 pytestmark = pytest.mark.timeout(300)  # one test reads all of the source, and a machine may be busy
@@ -286,7 +287,7 @@ def test_only_the_desk_opens_a_transaction_and_only_migrate_runs_a_script():
 # -- the scan itself is awake --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "planted",
     [
         "tx.execute(\"UPDATE tasks SET status = 'succeeded'\")",

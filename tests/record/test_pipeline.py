@@ -16,6 +16,8 @@ from truegreen.record.ledger import Ledger, open_ledger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+DATABASES = ("sqlite",)
+
 
 @pytest.fixture
 def worker(store_url: str) -> Iterator[Ledger]:

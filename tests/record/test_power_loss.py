@@ -17,7 +17,7 @@ from tests.postgres_server import roomiest
 from tests.record.torture_disk import Deed, RecordingDisk, after_power_cut, write_files
 from tests.record.torture_truth import check_story, has_reached, stories
 from tests.record.torture_verbs import living
-from tests.rotation import rounds
+from tests.repeat import repeated
 from truegreen.errors import StoreUnsafe
 from truegreen.record import migrate
 from truegreen.record.ledger import Ledger, open_ledger
@@ -99,6 +99,7 @@ def losses(told: Recorded, cuts: int) -> list[str]:
 
 
 @pytest.mark.criterion("M03", "M04")
+@pytest.mark.timeout(240)
 @pytest.mark.slow
 def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     told = recorded(FoldingStore, tmp_path / "store")
@@ -111,7 +112,7 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
 def test_a_power_cut_while_a_store_is_made_leaves_one_that_can_be_made(tmp_path: Path) -> None:
     told = recorded(FoldingStore, tmp_path / "store")
     dice = random.Random(5)  # noqa: S311 - no secret
-    for _ in range(rounds(20, 60)):
+    for _ in range(repeated(20)):
         with cut_off(told, dice.randint(0, told.acknowledged[0][0] - 1), dice) as ledger:
             assert [task.revision for task in living(ledger, 0)] == [1, 3, 4, 6]
 

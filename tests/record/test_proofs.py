@@ -22,6 +22,8 @@ from truegreen.model import (
 )
 from truegreen.record.ledger import Ledger
 
+DATABASES = ("sqlite",)
+
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 SHOWN, WAIVED, MISSING = ProofStatus.SHOWN, ProofStatus.WAIVED, ProofStatus.MISSING
 

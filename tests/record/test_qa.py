@@ -43,6 +43,8 @@ from truegreen.record.ledger import Ledger, Start
 from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.record.rows import Task
 
+DATABASES = ("sqlite",)
+
 D, F = ExitDetail, FindingOutcome
 PROOF = {"evidence": [{"command": "pytest -q", "exit_code": 0}]}
 

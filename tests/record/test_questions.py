@@ -16,6 +16,8 @@ from truegreen.model import Mode, Outcome, TaskStatus
 from truegreen.record.ledger import Ledger, open_ledger
 from truegreen.record.ledger.answers import Asks, Question
 
+DATABASES = ("sqlite",)
+
 Answer = Callable[..., Any]
 ANSWERS = ("approve", "deny")
 

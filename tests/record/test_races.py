@@ -20,7 +20,7 @@ from tests.record.lives import LEAD, OPERATOR, S, agent_of, ended, finding, open
 from tests.record.torture_racer import TERMINATE, Order, Racer, Report, race
 from tests.record.torture_truth import check_truth, is_terminal, stories
 from tests.record.torture_verbs import DONE, EXPIRED, HOLDER, VERBS, Trial, done, prepared
-from tests.rotation import rounds
+from tests.repeat import repeated
 from truegreen.contract import Budget
 from truegreen.errors import Refused, TruegreenError
 from truegreen.facts import Ticket
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from truegreen.record.store import Store
 
-ROUNDS_IN_THREADS = rounds(2, 6)
-ROUNDS_IN_PROCESSES = rounds(2, 4)
+ROUNDS_IN_THREADS = repeated(2)
+ROUNDS_IN_PROCESSES = repeated(2)
 TOGETHER = 0.004  # far enough ahead for both sides to be there
 
 

@@ -19,6 +19,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.errors import Refused
 from truegreen.facts import Claim, Finding, Ticket
@@ -26,6 +27,8 @@ from truegreen.model import ClaimKind, FindingOutcome, Outcome, TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.record.ledger.terms import QA_VERDICT
 from truegreen.supervisor.examination import rejection
+
+DATABASES = ("sqlite",)
 
 S, F = TaskStatus, FindingOutcome
 WHY = "ana rejected this very tree: it was wrong"
@@ -89,7 +92,7 @@ def test_a_tree_that_a_person_accepted_is_not_rejected(ledger: Ledger):
     assert ledger.judge(ticket, verdict(ledger, ticket, Outcome.PASSED)).status is S.SUCCEEDED
 
 
-@pytest.mark.parametrize("other", [{"kind": "run"}, {"outcome": F.PASSED}, {"digest": "tree:else"}])
+@each_row("other", [{"kind": "run"}, {"outcome": F.PASSED}, {"digest": "tree:else"}])
 def test_the_supervisor_knows_a_persons_no_about_this_tree_and_nothing_else(other: dict[str, Any]):
     given: dict[str, Any] = {"kind": "person", "outcome": F.FAILED, "digest": TREE}
     made = partial(

@@ -33,6 +33,8 @@ from truegreen.model import (
 from truegreen.record.ledger import Ledger
 from truegreen.record.rows import Task
 
+DATABASES = ("sqlite",)
+
 PASSED = FindingOutcome.PASSED
 F, S = FindingOutcome, TaskStatus
 GATES = (

@@ -25,6 +25,8 @@ from truegreen.facts import Ticket
 from truegreen.model import ExitDetail, FindingOutcome, Mode, Outcome, TaskStatus
 from truegreen.record.ledger import Ledger, Start
 
+DATABASES = ("sqlite",)
+
 S = TaskStatus
 
 

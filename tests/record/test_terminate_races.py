@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["bare"]
 
 ROUNDS = int(os.environ.get("RACES", "1400"))
-PARTS = {"dispatch": ("left", "ready", "queued"), "work": ("live", "heard", "checked")}
 CROWD = {"sqlite": 8, "postgres": 4}
 CODES = {"terminated", "stale", "illegal_move", "refused", "not_running", "budget_spent"}
 CODES |= {"already_declared", "frozen", "held"}
@@ -116,12 +115,13 @@ def check_nobody_came_back(url: str) -> None:
     assert {claim: rows for claim, rows in found.items() if rows} == {}
 
 
-def check_nobody_waited_in_a_circle(url: str) -> None:
-    """Tasks are held before agents, so PostgreSQL never has to choose a victim, after a second."""
-    if url.startswith("postgres"):
-        with raw_sql(url) as raw:
-            query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-            assert raw.do(query) == [[0]]
+def circles(url: str) -> list[list[int]]:
+    """How often PostgreSQL has found writers that waited for each other, in this database."""
+    query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    if not url.startswith("postgres"):
+        return []
+    with raw_sql(url) as raw:
+        return raw.do(query)
 
 
 def check_is_over(ledger: Ledger, scene: Scene) -> None:
@@ -134,20 +134,16 @@ def check_is_over(ledger: Ledger, scene: Scene) -> None:
                 act(ledger, scene)
 
 
-def test_every_scene_is_played() -> None:
-    assert sorted(name for names in PARTS.values() for name in names) == sorted(SCENES)
-
-
 @pytest.mark.timeout(60 + ROUNDS)
-@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.criterion("G07", "G08", "G17", "G20", "K07", "K10", "K12", "M07")
 @pytest.mark.slow
 def test_nothing_that_a_crowd_of_processes_tries_is_accepted_after_terminate(
-    store_url: str, dice: random.Random, part: str
+    store_url: str, dice: random.Random
 ) -> None:
     ledger = open_ledger(store_url)
-    rounds = ROUNDS // 4
-    kinds = cycle(product(PARTS[part], (True, False)))
+    before = circles(store_url)
+    rounds = ROUNDS // 2
+    kinds = cycle(product(sorted(SCENES), (True, False)))
     seen: Counter[str] = Counter()
     with Crowd(store_url, CROWD[ledger.store.dialect]) as crowd:
         for number, (name, by_agent) in zip(range(rounds), kinds, strict=False):
@@ -157,7 +153,8 @@ def test_nothing_that_a_crowd_of_processes_tries_is_accepted_after_terminate(
             if number % 25 == 0:
                 check_is_over(ledger, scene)
     check_nobody_came_back(store_url)
-    check_nobody_waited_in_a_circle(store_url)
+    # Tasks are held before agents, so PostgreSQL never has to choose a victim, after a second.
+    assert circles(store_url) == before
     check_truth(ledger)
     ledger.close()
     assert min(seen["late"], seen["early"], seen["accepted"]) > rounds / 4, seen

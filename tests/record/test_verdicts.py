@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from truegreen.facts import Ticket
     from truegreen.record.rows import Event, Task
 
+DATABASES = ("sqlite",)
+
 D, F = ExitDetail, FindingOutcome
 
 

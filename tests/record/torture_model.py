@@ -226,6 +226,8 @@ class ModelTask:
         elif outcome == "failed":
             self.reject()
         else:
+            if "failed" in run.found and "passed" not in run.found:
+                raise No("refused")  # a check that failed is red, and not undecided
             self.move("review")
             self.lease = 0
 

@@ -16,6 +16,8 @@ from truegreen.supervisor.awaiting import Files, until_met
 from truegreen.supervisor.holder import node
 from truegreen.supervisor.watch import Watch
 
+DATABASES = ("sqlite",)
+
 
 def waiting_for(ledger: Ledger, path: Path, **terms: str) -> str:
     return opened(ledger, wait_for=(f"file:{path}",), **terms).id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen.model import PARENT, ExitDetail
 from truegreen.supervisor.backoff import JITTER, hold_seconds
 
@@ -15,9 +16,7 @@ def held(detail: ExitDetail, failures: int = 0, deferrals: int = 0, told: float 
 
 
 @pytest.mark.criterion("I07")
-@pytest.mark.parametrize(
-    ("failures", "seconds"), [(0, 1), (1, 2), (2, 4), (5, 32), (6, 60), (50, 60)]
-)
+@each_row(("failures", "seconds"), [(0, 1), (1, 2), (2, 4), (5, 32), (6, 60), (50, 60)])
 def test_a_crash_waits_twice_as_long_each_time_and_never_long(failures: int, seconds: float):
     for _ in range(50):
         assert seconds <= held(D.SIGNALED, failures) <= seconds * (1 + JITTER)

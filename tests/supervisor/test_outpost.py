@@ -22,6 +22,8 @@ from truegreen.supervisor.holder import node
 from truegreen.supervisor.outpost import checkout_of, source_of, sweep_checkouts
 from truegreen.work.workspace.remote import Remote
 
+DATABASES = ("sqlite",)
+
 S = TaskStatus
 FIXED = Gate(name="fixed", kind=GateKind.RUN, command=("grep", "-q", "fixed", "code.txt"))
 

@@ -18,6 +18,8 @@ from truegreen.model import TaskStatus
 from truegreen.record.ledger import Ledger
 from truegreen.supervisor.pulse import LEASE_SECONDS
 
+DATABASES = ("sqlite",)
+
 SLOW = Gate(name="slow", kind=GateKind.RUN, command=("sh", "-c", f"sleep 1; test -s {ACTS}"))
 
 

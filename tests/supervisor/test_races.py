@@ -17,7 +17,7 @@ import pytest
 
 from tests.record.lives import OPERATOR
 from tests.record.torture_truth import check_truth
-from tests.rotation import rounds
+from tests.repeat import repeated
 from tests.supervisor.torture_supervisor import Contender, Order
 from truegreen.contract import Contract
 from truegreen.record.ledger import Ledger, open_ledger
@@ -26,7 +26,7 @@ from truegreen.supervisor.termination import terminate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROUNDS = int(os.environ.get("SUPERVISOR_RACES", rounds(12, 20)))
+ROUNDS = repeated(12)
 SUPERVISORS = 3
 AGENT = """
 import os, sys, time

@@ -20,6 +20,8 @@ from truegreen.supervisor.holder import host_name
 from truegreen.supervisor.takeover import Lookout
 from truegreen.work.process import Identity, Sweep
 
+DATABASES = ("sqlite",)
+
 AWAY = "elsewhere/1/boot/7/8"
 
 

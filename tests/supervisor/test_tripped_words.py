@@ -12,6 +12,8 @@ from tests.supervisor.afterlife import SESSION, Scene, scene
 from truegreen.facts import AgentKind, Child
 from truegreen.supervisor import tripwire
 
+DATABASES = ("sqlite",)
+
 __all__ = ["scene"]
 
 

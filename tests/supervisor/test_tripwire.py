@@ -17,6 +17,8 @@ from truegreen.scheduler import Scheduler
 from truegreen.supervisor import tripwire
 from truegreen.work import afterwards
 
+DATABASES = ("sqlite",)
+
 __all__ = ["scene"]
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests import in_process
 from tests.faces.conftest import SCRIPT, Answer, environ, tg
 from tests.forking import Forge
 from truegreen.record.ledger import Ledger, open_ledger
@@ -76,7 +77,11 @@ class Walk:
 
     def tg(self, *words: str | Path, timeout: float = 50, **changes: str) -> Answer:
         """The command, in the workspace."""
-        done = self.forge.run(words, self.environ(**changes), self.folder, timeout)
+        there = self.environ(**changes)
+        if in_process.can_be_called(words, there):
+            done = in_process.call(words, there, self.folder)
+        else:
+            done = self.forge.run(words, there, self.folder, timeout)
         answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "\nTraceback" not in f"\n{answer.err}", answer
         return answer
@@ -89,14 +94,11 @@ class Walk:
 
     def start(self, *words: str | Path, **changes: str) -> subprocess.Popen[bytes]:
         """`truegreen run` that goes on while the test does."""
-        return subprocess.Popen(
-            [SCRIPT, "run", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self.environ(**changes),
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-        )
+        return self.beside("run", *words, **changes)
+
+    def beside(self, *words: str | Path, **changes: str) -> subprocess.Popen[bytes]:
+        """A command that goes on while the test does."""
+        return self.forge.start(words, self.environ(**changes), self.folder)
 
     def ledger(self) -> Ledger:
         """The record, to look at."""
@@ -214,7 +216,7 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def python(code: str) -> list[str]:

@@ -91,7 +91,6 @@ def test_a_rescue_may_need_more_than_a_confirmation(walk: Walk) -> None:
 
 @pytest.mark.criterion("F04")
 @pytest.mark.parametrize("ending", ["kill -9 $$", "kill -TERM $$"])
-@pytest.mark.rotates(1)
 def test_a_crash_never_starts_a_judge(walk: Walk, ending: str) -> None:
     judge = Judge(walk, GOOD)
     got = walk.run(*GATE, *judge.option, *ONCE, *shell(f"{WORK}; {ending}"))
@@ -139,7 +138,6 @@ def test_a_silent_end_without_a_gate_is_rescued_by_a_judge_where_work_is_seen(wa
     ],
     ids=["nan", "seven", "text", "none", "word", "prose", "silence", "exit", "killed"],
 )
-@pytest.mark.rotates(1)
 def test_no_usable_answer_is_tried_twice_and_then_a_persons(walk: Walk, body: str) -> None:
     judge = Judge(walk, body)
     got = walk.run(*GATE, *judge.option, *ONCE, *shell(WORK))
@@ -308,7 +306,6 @@ def test_a_judge_that_is_not_blind_reads_the_claim_as_data(walk: Walk) -> None:
 
 @pytest.mark.criterion("F16", "E05")
 @pytest.mark.parametrize("where", ["relative", "absolute"])
-@pytest.mark.rotates(1)
 def test_an_agent_that_rewrites_its_judge_is_judged_by_the_old_one(
     git_walk: Walk, where: str
 ) -> None:

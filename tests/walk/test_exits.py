@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -59,7 +60,6 @@ def shown(walk: Walk, task: str) -> Outcome:
         ),
     ],
 )
-@pytest.mark.rotates(2)
 def test_each_exit_path_records_its_reason(
     walk: Walk, agent: str, status: int, run_status: str, exit_: tuple[str, str], by: str
 ) -> None:
@@ -142,7 +142,6 @@ def test_stop_ends_a_run_gracefully_and_names_who_asked(walk: Walk) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.rotates(1)
 def test_an_interrupted_command_stops_its_agent_and_says_130(walk: Walk, number: int) -> None:
     marker = walk.folder / "beat"
     agent = f"while :; do date >> {marker}; sleep 0.05; done"
@@ -175,6 +174,7 @@ def test_a_second_interrupt_does_not_wait_for_an_agent_that_ignores_it(walk: Wal
 
 SLOW_GATE = "sleep 4; test -s out.txt"
 """It still runs when the signal comes, before the agent."""
+LARGE = 1 << 28
 WRITES = "echo work > out.txt; touch {}"
 
 
@@ -189,15 +189,21 @@ def in_baseline(walk: Walk, tmp_path: Path, *words: str) -> subprocess.Popen[byt
 
 
 def in_snapshot(walk: Walk, tmp_path: Path) -> subprocess.Popen[bytes]:
-    """A `run` that takes a snapshot of a large file, which lasts a few seconds."""
+    """A `run` that takes a snapshot of a large file, which lasts a second or more."""
     with (walk.folder / "large").open("wb") as file:
-        file.truncate(1 << 30)
+        file.truncate(LARGE)
     started = walk.start("--gate", "test -s out.txt", *shell(WRITES.format(tmp_path / "acted")))
-    assert started.stderr
-    while b"attempt 1 of 1" not in started.stderr.readline():
-        assert started.poll() is None
-    time.sleep(0.3)
+    until(lambda: reads_large(started.pid))
     return started
+
+
+def reads_large(pid: int) -> bool:
+    """Whether a process has the large file open."""
+    for handle in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if os.readlink(f"/proc/{pid}/fd/{handle}").endswith("/large"):
+                return True
+    return False
 
 
 def assert_canceled(walk: Walk, tmp_path: Path, started: subprocess.Popen[bytes]) -> None:
@@ -279,10 +285,10 @@ def test_a_second_interrupt_before_the_agent_ends_at_once(
 def test_no_gate_starts_after_an_interrupt_behind_the_agent(walk: Walk, tmp_path: Path) -> None:
     """The signal comes while the snapshot of what the agent left is taken."""
     acted = tmp_path / "acted"
-    agent = f"echo work > out.txt; truncate -s 1G large; touch {acted}"
+    agent = f"echo work > out.txt; truncate -s {LARGE} large; touch {acted}"
     started = walk.start("--gate", "test -s out.txt", *shell(agent))
     until(acted.exists)
-    time.sleep(0.7)
+    until(lambda: reads_large(started.pid))
     started.send_signal(signal.SIGINT)
     _, err = started.communicate(timeout=40)
     assert started.returncode == 130
@@ -421,7 +427,6 @@ def test_an_agent_that_deletes_its_own_folder_left_nothing(walk: Walk) -> None:
     "check", ["no-such-gate-program", "sleep 30", "kill -9 $$"], ids=["missing", "hanging", "dead"]
 )
 @pytest.mark.criterion("E14")
-@pytest.mark.rotates(1)
 def test_a_gate_that_can_not_answer_is_nobodys_pass_and_not_the_agents_fault(
     walk: Walk, check: str
 ) -> None:

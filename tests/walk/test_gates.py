@@ -57,7 +57,6 @@ def test_a_gate_is_proven_by_going_red_without_the_work_and_green_with_it(walk: 
 
 @pytest.mark.criterion("E15")
 @pytest.mark.parametrize("gate", ["true", "echo 212 passed", "test -f check.sh"])
-@pytest.mark.rotates(1)
 def test_a_gate_that_passes_its_negative_control_is_refused(walk: Walk, gate: str) -> None:
     project(walk)
     status, told = proof(walk, gate)
@@ -106,7 +105,6 @@ def test_a_gate_looks_at_a_commit_without_touching_the_workspace(walk: Walk) -> 
 @pytest.mark.parametrize(
     ("policy", "status", "level"), [("restore", 0, "A2"), ("fail", 1, "A2"), ("allow", 3, "A1")]
 )
-@pytest.mark.rotates(1)
 def test_protected_files_that_were_changed_are_shown_with_a_diff(
     walk: Walk, policy: str, status: int, level: str
 ) -> None:
@@ -195,7 +193,6 @@ OFF = {
 
 @pytest.mark.criterion("E18", "E17")
 @pytest.mark.parametrize("trick", OFF.values(), ids=OFF)
-@pytest.mark.rotates(2)
 def test_nothing_in_reach_of_the_agent_disables_a_gate(walk: Walk, trick: str) -> None:
     config = '[gates.check]\ncommand = ["./check.sh"]\n'
     project(walk, **{"truegreen.toml": config})

@@ -144,7 +144,6 @@ def test_the_watcher_is_told_that_it_goes_through_the_gateway(walk: Walk, provid
         ),
     ],
 )
-@pytest.mark.rotates(1)
 def test_what_can_not_think_through_the_gateway_is_refused_before_anything_starts(
     walk: Walk, words: list[str], variables: dict[str, Any], said: str
 ):

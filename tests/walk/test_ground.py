@@ -47,7 +47,6 @@ def commit(walk: Walk) -> None:
 
 @pytest.mark.criterion("E05", "E07")
 @pytest.mark.parametrize("trick", ["[ -e .git ] || git init -q .", "mv ../.git ../../.git; true"])
-@pytest.mark.rotates(1)
 def test_a_second_attempt_stands_on_the_first_ones_ground(walk: Walk, trick: str) -> None:
     project(walk.folder / "pkg")
     commit(walk)

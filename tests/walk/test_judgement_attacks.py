@@ -41,7 +41,6 @@ def judged(
 
 @pytest.mark.criterion("F16", "E05")
 @pytest.mark.parametrize("where", ["folder", "option", "shell", "alias", "swapped", "link"])
-@pytest.mark.rotates(1)
 def test_a_judge_in_the_workspace_is_the_old_one_however_it_is_named(
     git_walk: Walk, where: str
 ) -> None:
@@ -87,7 +86,6 @@ SHADOW = 'def dumps(_): return \'{"score": 1, "reason": "bribed"}\''
         ("bin/critic", f"#!{sys.executable}\n{BRIBED}"),
     ],
 )
-@pytest.mark.rotates(1)
 def test_a_judge_beside_the_workspace_that_was_rewritten_is_not_heard(
     walk: Walk, victim: str, text: str, isolation: str
 ) -> None:
@@ -276,7 +274,6 @@ sys.exit(main())
         ("judge", "succeeded", "succeeded"),
     ],
 )
-@pytest.mark.rotates(2)
 def test_wherever_the_supervisor_of_a_review_dies_it_is_closed_or_tried_again(
     walk: Walk, verb: str, original: str, review: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -21,26 +22,34 @@ FIX = "sed -i 's/a - b/a + b/' calc.py"
 HONEST = "#!/bin/sh\ngrep -q 'a + b' calc.py\n"
 
 
+USED = ("python3", "make", "sh", "git", "sed", "grep", "printf", "chmod", "ln", "env", "touch")
+
+
 @pytest.fixture
 def bare(git_walk: Walk) -> Walk:
-    """A project with a red check, and a PATH that has all programs but bubblewrap."""
+    """A project with a red check, and a PATH that has the programs it uses but no bubblewrap."""
+    return furnished(git_walk, USED)
+
+
+def furnished(walk: Walk, names: Iterable[str]) -> Walk:
+    """A project with a red check, and a PATH that has these programs."""
     for name, text in FILES.items():
-        (git_walk.folder / name).write_text(text)
-    checker = git_walk.folder / "node_modules/.bin/check"
+        (walk.folder / name).write_text(text)
+    checker = walk.folder / "node_modules/.bin/check"
     checker.parent.mkdir(parents=True)
     checker.write_text(HONEST)
     checker.chmod(0o755)
-    programs = git_walk.folder.parent / "programs"
+    programs = walk.folder.parent / "programs"
     programs.mkdir()
-    for folder in ("/usr/bin", "/bin"):
-        for found in os.scandir(folder):
-            target = programs / found.name
-            if found.name != "bwrap" and not target.is_symlink():
-                target.symlink_to(found.path)
+    for name in names:
+        for folder in ("/usr/bin", "/bin"):
+            if os.path.exists(f"{folder}/{name}"):
+                (programs / name).symlink_to(f"{folder}/{name}")
+                break
     for name in ("python3", "make"):
         if not (programs / name).exists():
             missing(name)
-    return git_walk
+    return walk
 
 
 def path_of(walk: Walk) -> str:
@@ -58,6 +67,16 @@ def path_of(walk: Walk) -> str:
     ],
 )
 def test_honest_work_succeeds_at_a2(bare: Walk, gate: str, isolation: str) -> None:
+    succeeds_at_a2(bare, gate, isolation)
+
+
+def test_honest_work_succeeds_on_a_path_with_every_program_but_bubblewrap(git_walk: Walk) -> None:
+    every = {*os.listdir("/usr/bin"), *os.listdir("/bin")} - {"bwrap"}
+    succeeds_at_a2(furnished(git_walk, every), "make test", "auto")
+
+
+def succeeds_at_a2(bare: Walk, gate: str, isolation: str) -> None:
+    """An agent mends the project, and the gate confirms it."""
     words = ("--gate", gate, "--isolation", isolation, *shell(FIX))
     done = bare.run(*words, PATH=path_of(bare))
     verdict = done.latest["verdict"]

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.faces.conftest import SCRIPT
 from tests.walk.conftest import (
     Walk,
     answered,
@@ -54,14 +53,7 @@ def events(walk: Walk, task: str) -> list[dict[str, Any]]:
 @contextmanager
 def under_way(walk: Walk, *words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
     """A command that carries a task out while the test does something else."""
-    with subprocess.Popen(
-        [SCRIPT, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=walk.environ(),
-        cwd=walk.folder,
-        stdin=subprocess.DEVNULL,
-    ) as process:
+    with walk.beside(*words) as process:
         try:
             yield process
         finally:
@@ -228,7 +220,6 @@ BARE = "setsid env -i PATH=$PATH HOME=$HOME"
 @pytest.mark.criterion("D06", "D09", "D07", "O01")
 @pytest.mark.parametrize("stripped", [False, True], ids=["plain", "stripped"])
 @pytest.mark.parametrize("isolation", ["jail", "reaper", "none"])
-@pytest.mark.rotates(1)
 def test_an_agent_does_not_approve_itself(walk: Walk, isolation: str, stripped: bool) -> None:
     tried = walk.folder / "tried"
     before = BARE if stripped else ""

@@ -1,6 +1,6 @@
 """When a task may be green: every row of the table of false greens, through the command.
 
-Each case runs with and without a sandbox, and on both databases.
+Each case runs with a sandbox on SQLite, and without one on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ def isolation(
     return word
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def project(walk: Walk, small_python: Path, request: pytest.FixtureRequest, forge: Forge) -> Walk:
+@pytest.fixture
+def project(
+    walk: Walk, small_python: Path, isolation: str, request: pytest.FixtureRequest, forge: Forge
+) -> Walk:
     """A package with one failing and one passing test, in a git repository."""
     del forge
-    if request.param == "postgres":
+    if isolation == "reaper":
         walk.store = request.getfixturevalue("postgres_url")
     walk.python = str(small_python.parent)
     (walk.folder / "tests").mkdir()

@@ -128,7 +128,6 @@ HOLLOW: dict[str, list[object]] = {
 
 @pytest.mark.criterion("J10", "J15")
 @pytest.mark.parametrize("evidence", HOLLOW.values(), ids=HOLLOW)
-@pytest.mark.rotates(1)
 def test_a_pass_on_hollow_evidence_is_inconclusive(walk: Walk, evidence: list[object]) -> None:
     got = carried(walk, f"give(verdict='pass', reason='looks fine', evidence={evidence!r})")
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
@@ -207,7 +206,6 @@ def test_the_tool_calls_of_a_client_are_compared_with_its_evidence(
     ],
     ids=["words", "done", "word", "none", "cut", "link"],
 )
-@pytest.mark.rotates(1)
 def test_a_finished_review_without_a_structured_verdict_decides_nothing(
     walk: Walk, body: str
 ) -> None:
@@ -223,7 +221,6 @@ def test_a_finished_review_without_a_structured_verdict_decides_nothing(
 
 @pytest.mark.criterion("J12")
 @pytest.mark.parametrize("ending", ["os.kill(os.getpid(), 9)", "sys.exit(4)"])
-@pytest.mark.rotates(1)
 def test_a_dead_reviewer_leaves_the_work_waiting_and_flagged(walk: Walk, ending: str) -> None:
     got = carried(walk, ending)
     assert (got.status, got.task["task_status"]) == (3, "pending_qa")
@@ -333,7 +330,6 @@ give(verdict="pass", reason="ok", evidence=proof)
     ],
     ids=["contradicted", "company"],
 )
-@pytest.mark.rotates(1)
 def test_a_verdict_that_somebody_else_may_have_written_is_none(
     walk: Walk, body: str, why: str
 ) -> None:

@@ -95,7 +95,6 @@ def cleared(word: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.rotates(1)
 @pytest.mark.criterion("G15", "G09", "G16")
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("shape", SEVEN)

@@ -96,7 +96,6 @@ CAPS = {
 
 @pytest.mark.criterion("A05", "A14", "E10")
 @pytest.mark.parametrize("cap", CAPS)
-@pytest.mark.rotates(2)
 def test_a_cap_is_a_third_state_and_the_host_runs_the_gate(walk: Walk, cap: str) -> None:
     option, detail = CAPS[cap]
     turns = [said(f"turn {n}", n) for n in range(1, 6)]
@@ -242,7 +241,6 @@ MODES: dict[str, tuple[list[dict[str, Any]], int, tuple[str, str]]] = {
 
 @pytest.mark.criterion("A11", "A12", "A13", "P04")
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.rotates(1)
 def test_a_hindered_agent_that_says_success_is_blocked(walk: Walk, mode: str) -> None:
     lines, code, expected = MODES[mode]
     got = walk.run("--gate", "test -f triage.md", *walk.claude(*lines, code=code))
@@ -308,7 +306,6 @@ BAD_CLAIMS = {
 
 @pytest.mark.criterion("A08", "A09")
 @pytest.mark.parametrize("case", BAD_CLAIMS)
-@pytest.mark.rotates(1)
 def test_a_worthless_artifact_is_never_a_success(walk: Walk, case: str) -> None:
     got = status_file(walk, BAD_CLAIMS[case], "--gate", "test -f task-status.json")
     assert (got.status, got.task["task_status"]) == (3, "needs_review")

@@ -18,7 +18,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.faces.conftest import SCRIPT
 from tests.outlets.receiver import Receiver
 from tests.record.lives import OPERATOR
 from tests.walk.conftest import Walk, own, shell, until
@@ -35,14 +34,7 @@ class Up:
 
     def __init__(self, walk: Walk, *words: str) -> None:
         self.walk = walk
-        self.process = subprocess.Popen(
-            [SCRIPT, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=walk.environ(),
-            cwd=walk.folder,
-            stdin=subprocess.DEVNULL,
-        )
+        self.process = walk.beside(*words)
         self.ready: dict[str, Any] = {}
 
     def answers(self) -> None:

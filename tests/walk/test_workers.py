@@ -133,7 +133,6 @@ def status(fleet: Fleet, task: str) -> TaskStatus:
 
 @pytest.mark.criterion("H02", "H03", "H04")
 @pytest.mark.parametrize("isolation", [Isolation.AUTO, Isolation.NONE])
-@pytest.mark.rotates(1)
 @pytest.mark.slow
 def test_a_worker_that_is_frozen_past_its_lease_is_taken_over_and_never_two_live_at_once(
     fleet: Fleet, hosts: None, isolation: Isolation

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import missing
 from truegreen.contract import Isolation
 from truegreen.work import jail
 from truegreen.work.process import Launch
@@ -22,6 +21,8 @@ GUARDED = (Isolation.JAIL, Isolation.REAPER)
 def need_jail() -> None:
     here = jail.probe()
     if not here.jail:
+        from tests.conftest import missing  # noqa: PLC0415 - children load this module, and no pytest
+
         missing(f"a jail ({here.why})")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import missing
+from tests.table import each_row
 from tests.work.running import launch, need_jail
 from truegreen.contract import Isolation
 from truegreen.work import machine, shim, watch
@@ -57,7 +58,6 @@ time.sleep(20)
 
 @pytest.mark.criterion("E16")
 @pytest.mark.parametrize("script", [ONE, MANY, SHARED], ids=["one", "many", "shared"])
-@pytest.mark.rotates(3)
 def test_a_tree_that_holds_too_much_memory_is_ended(
     tmp_path: Path, isolation: Isolation, script: str
 ):
@@ -186,7 +186,6 @@ print(ended.stopped, ended.code, ended.signal, ended.disk_full)
 
 
 @pytest.mark.parametrize("how", ["files", "nameless"])
-@pytest.mark.rotates(2)
 def test_the_last_of_a_disk_is_kept_whoever_fills_it(
     tmp_path: Path, isolation: Isolation, how: str
 ):
@@ -264,7 +263,7 @@ def test_without_a_bound_nothing_is_looked_at(tmp_path: Path):
     assert watch.Room(Limits(room_bytes=1), (), 0.0).next_look == float("inf")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stopped", "sentence"),
     [
         ("memory", "used more than 12 GiB of memory"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.contract import Caps, Isolation
 from truegreen.facts import Claim, Exit
 from truegreen.model import PARENT, ClaimKind, EndedBy, ExitDetail, ExitReason, RunStatus
@@ -51,7 +52,7 @@ HOST = {
 
 
 @pytest.mark.criterion("B22", "B24")
-@pytest.mark.parametrize("detail", HOST)
+@each_row("detail", HOST)
 def test_what_the_host_did_or_saw_comes_before_whatever_is_said(detail: ExitDetail):
     for said in (reading(), reading(D.PERMISSION_DENIED), reading(D.UNCLAIMED)):
         got = made(HOST[detail], said, Declared(DONE))
@@ -66,7 +67,7 @@ def test_silence_until_the_idle_cap_means_more_from_a_client_that_speaks():
     assert made(silent).detail is D.IDLE_CAP
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "declared", "detail"),
     [
         (D.COMPLETED, Declared(), D.COMPLETED),

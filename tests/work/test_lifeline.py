@@ -108,7 +108,6 @@ def test_what_has_another_tag_is_not_bound(tmp_path: Path, line: Lifeline) -> No
 
 @pytest.mark.criterion("H03", "H02")
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
-@pytest.mark.rotates(3)
 def test_the_tree_of_a_frozen_or_dead_supervisor_is_dead_in_time(
     tmp_path: Path, isolation: Isolation, number: int
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.work.redact import MARK, Redactor
 
 KEY = "BEGIN RSA PRIVATE KEY"
@@ -136,7 +137,7 @@ SHAPES = re.compile(
 )
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
+@each_row("prefix", PREFIXES)
 def test_every_maker_of_tokens_is_known(prefix: str):
     token = prefix.encode() + b"a1B2" * 8
     assert through(b"key=" + token + b"\n", 1) == b"key=" + MARK + b"\n"
@@ -199,7 +200,7 @@ def test_one_endless_token_is_eaten_without_being_kept():
     assert out + redactor.feed(b" end") + redactor.flush() == MARK + b" end"
 
 
-@pytest.mark.parametrize("text", [b"eyJ" + b"a" * 100, b"-----BEGIN " + b"A" * 100, b"-" * 100])
+@each_row("text", [b"eyJ" + b"a" * 100, b"-----BEGIN " + b"A" * 100, b"-" * 100])
 def test_no_more_is_held_back_than_a_secret_could_need(text: bytes):
     redactor = Redactor((b"0123456789",))
     given_back = 0

@@ -64,7 +64,6 @@ def assert_silent(folder: Path) -> None:
 
 @pytest.mark.criterion("G15")
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.rotates(10)
 def test_nothing_survives_a_stop(tmp_path: Path, shape: str, isolation: Isolation):
     ended = grown(tmp_path, shape, "stay", isolation)
     assert_silent(tmp_path)
@@ -75,7 +74,6 @@ def test_nothing_survives_a_stop(tmp_path: Path, shape: str, isolation: Isolatio
 
 @pytest.mark.criterion("N14")
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.rotates(8)
 def test_what_a_finished_command_leaves_behind_is_ended_and_named(
     tmp_path: Path, shape: str, isolation: Isolation
 ):
@@ -151,7 +149,6 @@ run(Launch(argv=tuple(sys.argv[2:]), cwd="/", env={"PATH": "/usr/bin:/bin"}, tag
 
 
 @pytest.mark.parametrize("shape", ["daemon", "respawn", "deaf", "bomb", "runaway"])
-@pytest.mark.rotates(5)
 def test_no_agent_acts_a_second_after_the_supervisor_was_killed(
     tmp_path: Path, isolation: Isolation, shape: str
 ):

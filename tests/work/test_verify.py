@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.record.lives import ended
+from tests.table import each_row
 from tests.work.gates.trees import DIGEST, Tree, run_gate
 from truegreen.contract import (
     AgentDefinition,
@@ -198,7 +199,7 @@ def test_a_red_gate_is_told_with_its_reason():
 
 
 @pytest.mark.criterion("E14", "E17")
-@pytest.mark.parametrize("outcome", [ERROR, SKIPPED])
+@each_row("outcome", [ERROR, SKIPPED])
 def test_a_required_gate_without_an_answer_is_undecided(outcome):
     found = [finding("tests", outcome, reason="skipped: no screen"), finding("lint")]
     verdict = conclude(found, contract("tests", "lint"))
@@ -226,7 +227,7 @@ def test_nothing_to_check_is_unknown():
 
 
 @pytest.mark.criterion("E09")
-@pytest.mark.parametrize("stale", [{"digest": "tree:other"}, {"contract_digest": "sha256:other"}])
+@each_row("stale", [{"digest": "tree:other"}, {"contract_digest": "sha256:other"}])
 def test_a_finding_about_another_tree_or_contract_carries_nothing(stale):
     assert conclude([finding(**stale)], contract("tests")).outcome is Outcome.INCONCLUSIVE
 
@@ -240,7 +241,7 @@ def test_a_check_that_failed_and_passed_on_one_tree_is_undecided():
 
 
 @pytest.mark.criterion("F04")
-@pytest.mark.parametrize("detail", list(ExitDetail))
+@each_row("detail", list(ExitDetail))
 def test_only_declared_and_rescuable_exits_are_checked(detail):
     rescuable = {d for d in ExitDetail if Contract(title="t").may_rescue(d)}
     declared = {ExitDetail.COMPLETED, ExitDetail.NOOP}
@@ -250,9 +251,7 @@ def test_only_declared_and_rescuable_exits_are_checked(detail):
 
 
 @pytest.mark.criterion("F02", "F03", "F05")
-@pytest.mark.parametrize(
-    "detail", [ExitDetail.UNCLAIMED, ExitDetail.AGENT_ERROR, ExitDetail.TURN_CAP]
-)
+@each_row("detail", [ExitDetail.UNCLAIMED, ExitDetail.AGENT_ERROR, ExitDetail.TURN_CAP])
 def test_silent_work_is_what_its_checks_say(detail):
     assert conclude([finding()], contract("tests"), ended(detail)).outcome is Outcome.PASSED
     red = conclude([finding(outcome=FAILED)], contract("tests"), ended(detail))
@@ -314,7 +313,7 @@ def test_an_evaluator_that_did_not_answer_is_undecided():
 
 
 @pytest.mark.criterion("F06")
-@pytest.mark.parametrize(
+@each_row(
     ("score", "outcome"),
     [
         (0.70, Outcome.PASSED),
@@ -561,8 +560,8 @@ def test_forgetting_what_was_before_never_makes_a_pass(findings, terms, exit_, c
     assert conclude(blind, terms, exit_, changed=changed).outcome is not Outcome.PASSED
 
 
-@pytest.mark.parametrize("require", list(Level))
-@pytest.mark.parametrize("level", list(Level))
+@each_row("require", list(Level))
+@each_row("level", list(Level))
 def test_a_pass_needs_the_level_that_is_required(level, require):
     verdict = conclude([finding(level=level)], contract("tests", require=require))
     assert verdict.level is level
@@ -570,7 +569,7 @@ def test_a_pass_needs_the_level_that_is_required(level, require):
     assert verdict.reason.startswith("weak_evidence: ") == (level < require)
 
 
-@pytest.mark.parametrize(("require", "outcome"), [("A2", Outcome.PASSED), ("A3", ERROR)])
+@each_row(("require", "outcome"), [("A2", Outcome.PASSED), ("A3", ERROR)])
 def test_an_evaluator_that_agrees_lifts_the_level_to_its_own(require, outcome):
     terms = contract("tests", evaluators=(JUDGE,), require=Level(require))
     found = [finding(level=Level.A1), finding("reviewer", score=0.9, level=Level.A2)]

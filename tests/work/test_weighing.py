@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.contract import Before, Gate, GateKind
 from truegreen.facts import Finding
 from truegreen.model import FindingOutcome, Level, Phase
@@ -49,7 +50,7 @@ def before(outcome: FindingOutcome, **more: Any) -> Finding:
 
 
 @pytest.mark.criterion("E21")
-@pytest.mark.parametrize(
+@each_row(
     ("was", "now", "transition"),
     [
         (FAILED, PASSED, "fail_to_pass"),
@@ -58,7 +59,7 @@ def before(outcome: FindingOutcome, **more: Any) -> Finding:
         (PASSED, PASSED, "pass_to_pass"),
     ],
 )
-@pytest.mark.parametrize("changed", [True, False])
+@each_row("changed", [True, False])
 def test_a_finding_says_how_the_gate_turned(was, now, transition, changed):
     found = compared(gate(), finding(now), before(was), changed=changed)
     assert found.evidence["transition"] == transition
@@ -104,7 +105,7 @@ def test_only_checks_of_files_alone_must_answer_the_same_about_the_same_files():
 # -- levels
 
 
-@pytest.mark.parametrize("intent", [Before.FAIL, Before.ANY])
+@each_row("intent", [Before.FAIL, Before.ANY])
 def test_a_gate_that_passed_on_the_base_does_not_reach_a3(intent):
     told = compared(gate(before=intent), finding(), before(PASSED), changed=True)
     found = levelled(gate(before=intent), told)
@@ -118,7 +119,7 @@ def test_a_guard_against_regressions_and_a_fix_reach_a3():
         assert levelled(gate(before=intent), told).level is Level.A3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "level", "why"),
     [
         ({"isolation": "reaper"}, Level.A2, "no jail around the check (isolation reaper)"),
@@ -164,7 +165,7 @@ def test_weighing_never_raises_a_level_and_never_says_less(level, isolation, net
 
 
 @pytest.mark.criterion("E27")
-@pytest.mark.parametrize(("now", "then"), [(PASSED, FAILED), (FAILED, PASSED)])
+@each_row(("now", "then"), [(PASSED, FAILED), (FAILED, PASSED)])
 def test_pass_and_fail_on_one_tree_is_flaky_and_no_pass(now, then):
     found = settled(finding(now), [finding(then)])
     assert found.outcome is UNCLEAR
@@ -183,7 +184,7 @@ def test_the_base_speaks_about_a_tree_that_was_not_changed():
     assert "failed before the agent" in found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         finding(FAILED, digest="tree:b"),

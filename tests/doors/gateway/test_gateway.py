@@ -38,6 +38,8 @@ from truegreen.facts import SYSTEM
 from truegreen.model import Role
 from truegreen.record.ledger import Ledger, open_ledger
 
+DATABASES = ("sqlite",)
+
 BUDGET_S = 0.25
 """How soon what is under way for a terminated run is cut."""
 LOADED_S = 2.0

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doors.gateway import provider
+from tests.table import each_row
 from truegreen.contract import Caps, ModelPrice, make_contract, read_contract, read_toml
 from truegreen.doors.gateway.meter import Meter, cost_of, price_of
 from truegreen.doors.gateway.metering import (
@@ -92,9 +93,9 @@ def test_a_stream_that_breaks_off_counts_what_was_seen():
     assert found.used == Used(11, 3000, 200, 2), "one token for each event is the least"
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"data: {", b'data: "usage"\n', b"[1, 2]"])
-@pytest.mark.parametrize("tally", [Messages, Responses, Generated])
-@pytest.mark.parametrize("streamed", [True, False])
+@each_row("data", [b"", b"\xff\xfe", b"data: {", b'data: "usage"\n', b"[1, 2]"])
+@each_row("tally", [Messages, Responses, Generated])
+@each_row("streamed", [True, False])
 def test_an_answer_that_says_nothing_is_estimated_and_never_free(
     data: bytes, tally: Any, streamed: bool
 ):
@@ -103,7 +104,7 @@ def test_an_answer_that_says_nothing_is_estimated_and_never_free(
     assert found.used.read == 1000, "four bytes of the request are a token"
 
 
-@pytest.mark.parametrize("value", [-5, True, "7", 1.5, None, [], 2**60])
+@each_row("value", [-5, True, "7", 1.5, None, [], 2**60])
 def test_a_count_that_is_none_counts_nothing(value: Any):
     usage = {"input_tokens": value, "output_tokens": 7}
     data = msgspec.json.encode({"type": "message", "usage": usage})
@@ -146,9 +147,7 @@ def test_a_model_without_a_price_counts_tokens_and_is_named():
 
 
 @pytest.mark.criterion("I11")
-@pytest.mark.parametrize(
-    ("caps", "cap"), [(Caps(tokens=1000), "tokens"), (Caps(cost_usd=0.01), "cost_usd")]
-)
+@each_row(("caps", "cap"), [(Caps(tokens=1000), "tokens"), (Caps(cost_usd=0.01), "cost_usd")])
 def test_a_cap_that_is_reached_has_nothing_left(caps: Caps, cap: str):
     meter = Meter(caps, {"claude-": ModelPrice(input=10)})
     meter.add(Counted(used=Used(read=998), model="claude-x"))
@@ -166,7 +165,7 @@ def test_what_is_known_better_later_is_counted_once():
     assert (told["requests"], told["tokens"], "estimated" in told) == (1, 15, False)
 
 
-@pytest.mark.parametrize("line", ["input = -1", "cache_read = true", "cache = 1", "output = nan"])
+@each_row("line", ["input = -1", "cache_read = true", "cache = 1", "output = nan"])
 def test_a_price_that_is_none_is_refused(line: str):
     with pytest.raises(InvalidInput, match=r"gateway\.prices"):
         read_toml(f'[gateway.prices."claude-"]\n{line}\n', "truegreen.toml")

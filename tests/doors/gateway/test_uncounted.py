@@ -19,6 +19,8 @@ from tests.doors.gateway.test_gateway import until
 from tests.record.lives import OPERATOR
 from truegreen.record.ledger import open_ledger
 
+DATABASES = ("sqlite",)
+
 ASKED: dict[str, Any] = {"model": "claude-opus-5-5", "content": "x" * 4000}
 ABOUT = 4000 // 4
 each_api = pytest.mark.parametrize("api", PATHS)

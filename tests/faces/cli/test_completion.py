@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import missing
 from tests.faces.conftest import SCRIPT, Furnished, Run
 from tests.record.lives import opened
+from tests.table import each_row
 from truegreen.faces.cli.offers import MOST, PATIENCE_SECONDS
 from truegreen.faces.cli.root import make_root
 from truegreen.model import TaskStatus
@@ -69,7 +70,6 @@ def typed(shell: str, line: str) -> set[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize("line", ["truegreen list --stat", "tg list --stat"])
-@pytest.mark.rotates(3)
 def test_a_real_shell_completes_both_names(shell: str, line: str) -> None:
     assert typed(shell, line) == {"--status"}
 
@@ -148,13 +148,13 @@ ONLY = {
 }
 
 
-@pytest.mark.parametrize("line", EVERY_TASK)
+@each_row("line", EVERY_TASK)
 def test_a_task_is_offered_wherever_one_is_wanted(line: str, tg: Run, furnished: Furnished) -> None:
     known = [task.id for task in open_ledger(furnished.url).page().tasks]
     assert sorted(offered(tg, f"{line}tsk_")) == sorted(known)
 
 
-@pytest.mark.parametrize("line", ONLY)
+@each_row("line", ONLY)
 def test_where_only_some_statuses_will_do_only_those_are_offered(
     line: str, tg: Run, furnished: Furnished
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-import pytest
 
 from tests.faces.conftest import Run
+from tests.table import each_row
 from truegreen.errors import InvalidInput
 from truegreen.faces.cli.frame import Frame
 from truegreen.faces.cli.root import make_root
@@ -55,8 +55,8 @@ def test_every_option_that_takes_a_word_refuses_an_empty_one() -> None:
     assert taken == set()
 
 
-@pytest.mark.parametrize("verb", ["run", "add"])
-@pytest.mark.parametrize(
+@each_row("verb", ["run", "add"])
+@each_row(
     ("option", "way"),
     [
         ("--rescue", "write --rescue none to turn it off, or leave it out"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from tests.table import each_row
 from truegreen.faces.cli.catalogue import COMMANDS, GROUPS, SHARED
 from truegreen.model import TaskStatus
 
@@ -233,6 +234,7 @@ def test_no_command_is_forgotten_here():
     assert SHAPES.keys() == RIGHT.keys()
 
 
+@pytest.mark.usefixtures("own_tools")
 @pytest.mark.parametrize("name", RIGHT)
 def test_plain_output_is_plain_and_succeeds(name: str, tg: Run, furnished: Furnished):
     answer = tg(*words_of(RIGHT[name], furnished))
@@ -241,6 +243,7 @@ def test_plain_output_is_plain_and_succeeds(name: str, tg: Run, furnished: Furni
     assert "\x1b" not in answer.out + answer.err
 
 
+@pytest.mark.usefixtures("own_tools")
 @pytest.mark.parametrize("name", RIGHT)
 def test_json_is_one_document_and_nothing_else(name: str, tg: Run, furnished: Furnished):
     answer = tg("--json", *words_of(RIGHT[name], furnished))
@@ -249,11 +252,11 @@ def test_json_is_one_document_and_nothing_else(name: str, tg: Run, furnished: Fu
     assert SHAPES[name] <= answer.json().keys()
 
 
-@pytest.mark.parametrize("name", ["list", "token list", "states", "doctor"])
+@each_row("name", ["list", "token list", "states", "doctor"])
 def test_shared_options_stand_before_or_after_the_command(
     name: str, tg: Run, furnished: Furnished, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("TRUEGREEN_STORE")
+    monkeypatch.delenv("TRUEGREEN_STORE", raising=False)
     before = tg("--json", "--store", furnished.url, *RIGHT[name])
     after = tg(*RIGHT[name], "--store", furnished.url, "--json")
     assert before == after
@@ -275,11 +278,11 @@ STORELESS = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@each_row("name", RIGHT)
 def test_only_who_has_something_to_write_makes_a_store_that_was_named(
     name: str, tg: Run, furnished: Furnished, tmp_path: Path
 ):
-    other = tmp_path / "mistyped.db"
+    other = tmp_path / f"mistyped {name}.db"
     answer = tg("--store", str(other), *words_of(RIGHT[name], furnished))
     assert other.exists() == (name in MAKERS), answer
     if name not in MAKERS | STORELESS:
@@ -293,19 +296,18 @@ def test_a_store_that_nobody_named_is_made_by_the_first_look(tg: Run, tmp_path: 
     assert "nothing has been recorded yet" in answer.out
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_are_refused_in_a_sentence(name: str, tg: Run, furnished: Furnished):
-    answer = tg(*words_of(WRONG[name], furnished))
+@each_row("name", WRONG)
+def test_wrong_arguments_are_refused_in_a_sentence(name: str, called: Run, furnished: Furnished):
+    answer = called(*words_of(WRONG[name], furnished))
     assert answer.status == 2, answer
     assert answer.out == ""
     assert answer.err.startswith("truegreen: ")
     assert len(answer.err.splitlines()) <= 2
 
 
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.rotates(15)
-def test_wrong_arguments_are_refused_in_json(name: str, tg: Run, furnished: Furnished):
-    answer = tg("--json", *words_of(WRONG[name], furnished))
+@each_row("name", WRONG)
+def test_wrong_arguments_are_refused_in_json(name: str, called: Run, furnished: Furnished):
+    answer = called("--json", *words_of(WRONG[name], furnished))
     assert answer.status == 2, answer
     assert answer.err == ""
     body = answer.json()["error"]
@@ -314,10 +316,9 @@ def test_wrong_arguments_are_refused_in_json(name: str, tg: Run, furnished: Furn
     assert isinstance(body["allowed"], list)
 
 
-@pytest.mark.parametrize("name", sorted({" ".join(line.split()) for line in [*RIGHT, *WRONG]}))
-@pytest.mark.rotates(15)
-def test_help_says_what_it_does_with_examples(name: str, tg: Run):
-    answer = tg(*name.split(), "--help")
+@each_row("name", sorted({" ".join(line.split()) for line in [*RIGHT, *WRONG]}))
+def test_help_says_what_it_does_with_examples(name: str, called: Run):
+    answer = called(*name.split(), "--help")
     assert answer.status == 0
     assert answer.out.startswith(f"Usage: truegreen {name}")
     assert "Examples:" in answer.out
@@ -348,7 +349,7 @@ def test_no_command_at_all_is_a_usage_error_with_the_help(tg: Run):
     assert "list" in tg("--json").error("usage")["allowed"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "nearest"),
     [
         (["lsit"], "list"),
@@ -383,7 +384,7 @@ def test_both_names_are_the_same_program(environ: Callable[..., dict[str, str]],
     assert Answer(0, short.stdout, short.stderr) == tg("version", "--json")
 
 
-@pytest.mark.parametrize("words", [["--version"], ["version"], ["version", "--store", "x.db"]])
+@each_row("words", [["--version"], ["version"], ["version", "--store", "x.db"]])
 def test_version_is_one_line(words: list[str], tg: Run):
     from truegreen import __version__  # noqa: PLC0415 - next to its use
 
@@ -392,14 +393,14 @@ def test_version_is_one_line(words: list[str], tg: Run):
     assert document["version"] == __version__
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@each_row("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_for_this_program(shell: str, tg: Run):
     script = tg("completion", shell).out
     assert "_TRUEGREEN_COMPLETE" in script
     assert f"{shell}_complete" in script
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "offered"),
     [
         ("truegreen sta", {"states"}),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from tests.table import each_row
 from truegreen.faces.cli.faults import guarded
 from truegreen.faces.cli.frame import Frame
 from truegreen.model import TaskStatus
@@ -31,7 +32,6 @@ READERS = [["list"], ["show", "tsk_0"], ["events"], ["token", "list"]]
         ("x" * 5000, 2, "invalid_input"),
     ],
 )
-@pytest.mark.rotates(10)
 def test_a_bad_store_is_said(
     words: list[str], store: str, status: int, code: str, tg: Run, tmp_path: Path
 ):
@@ -267,7 +267,7 @@ def test_a_program_gets_a_document_also_when_it_is_interrupted(
     assert followed == (130, "", ""), "that is how it ends"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "step"),
     [
         (["send", "agt_zzz", "x"], "truegreen agents"),

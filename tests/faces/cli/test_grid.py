@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import each_row
 from truegreen.faces.cli.grid import Field, Grid, folded
 from truegreen.faces.cli.paper import Ink
 
@@ -47,7 +46,7 @@ def test_words_that_do_not_fit_become_the_shorter_ones():
     assert "two" not in "".join(narrow[1:])
 
 
-@pytest.mark.parametrize("room", range(16, 60))
+@each_row("room", range(16, 60))
 def test_every_line_is_as_wide_as_the_others_and_fits(room: int):
     lines = text(GRID, room)[1:]
     assert len({len(line) for line in lines}) == 1

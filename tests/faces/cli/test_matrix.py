@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from tests.faces.conftest import ESCAPES, Furnished, Run
 from tests.record.lives import OPERATOR, brought, declared, ended, finding, judged, started
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.faces.figures import matrix_document
 from truegreen.model import CELLS, Cell, ExitDetail, FindingOutcome, Outcome, RunStatus, TaskStatus
@@ -207,7 +208,7 @@ def test_a_share_is_never_rounded_up_to_all():
     assert matrix_document([most])["figures"]["checked_share"] == 1
 
 
-@pytest.mark.parametrize("cell", Cell)
+@each_row("cell", Cell)
 def test_everything_that_ended_counts_unless_it_is_under_check(cell: Cell):
     """An outage, a cap, a block and a stop are work that nobody checked, too."""
     under_check = cell in (Cell.AWAITING_VERDICT, Cell.RESCUE_UNDER_WAY)

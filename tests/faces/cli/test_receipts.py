@@ -18,6 +18,7 @@ import apsw
 import pytest
 
 from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
+from tests.table import each_row
 from tests.walk.conftest import Outcome, Walk, git_walk, shell, slim_python, walk
 from tests.work.running import need_jail
 from truegreen.contract import digest_of
@@ -72,8 +73,8 @@ def test_a_receipt_says_first_how_the_task_ended_and_how_far_that_reaches(
     assert furnished.tasks[status] in answer.out
 
 
-@pytest.mark.parametrize("status", sorted(set(TaskStatus) - SETTLED))
-@pytest.mark.parametrize("verb", ["show", "export"])
+@each_row("status", sorted(set(TaskStatus) - SETTLED))
+@each_row("verb", ["show", "export"])
 def test_what_is_not_over_has_no_receipt(
     status: TaskStatus, verb: str, tg: Run, furnished: Furnished
 ):

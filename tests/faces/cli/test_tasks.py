@@ -24,6 +24,7 @@ from tests.record.lives import (
     started,
     verdict,
 )
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.errors import Stale
 from truegreen.facts import EXIT, Claim, Statement, Usage
@@ -241,7 +242,7 @@ def test_a_cap_hit_has_its_own_look(tg: Run, on_terminal: Run, sqlite_url: str):
     assert len(set(colours)) == 3
 
 
-@pytest.mark.parametrize("status", TaskStatus)
+@each_row("status", TaskStatus)
 def test_list_filters_by_status(status: TaskStatus, tg: Run, furnished: Furnished):
     tasks = tg("list", "--status", status, "--json").json()["tasks"]
     assert {task["task_status"] for task in tasks} == {status}
@@ -294,7 +295,7 @@ def test_list_filters_by_every_other_axis(tg: Run, furnished: Furnished):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words", ['"', "a AND", "*", "a*", "NEAR(", "title:x", "-", "(", "'; DROP TABLE tasks; --", ""]
 )
 def test_any_words_can_be_searched_for(words: str, tg: Run, furnished_anywhere: Furnished):
@@ -303,12 +304,12 @@ def test_any_words_can_be_searched_for(words: str, tg: Run, furnished_anywhere: 
     assert "tasks" in answer.json() or answer.error("invalid_input")
 
 
-@pytest.mark.parametrize("cell", Cell)
+@each_row("cell", Cell)
 def test_every_cell_can_be_asked_for(cell: Cell, tg: Run, furnished: Furnished):
     assert {t["cell"] for t in tg("list", "--cell", cell, "--json").json()["tasks"]} <= {cell}
 
 
-@pytest.mark.parametrize("reason", ExitReason)
+@each_row("reason", ExitReason)
 def test_every_exit_reason_can_be_asked_for(reason: ExitReason, tg: Run, furnished: Furnished):
     found = tg("list", "--exit-reason", reason, "--json").json()["tasks"]
     assert {task["exit_reason"] for task in found} <= {reason}
@@ -462,7 +463,7 @@ def test_the_document_of_a_task_is_the_public_one(tg: Run, failed: str):
     assert [event["event"] for event in document["events"]][:2] == ["open", "start"]
 
 
-@pytest.mark.parametrize("status", TaskStatus)
+@each_row("status", TaskStatus)
 def test_every_status_can_be_shown(status: TaskStatus, tg: Run, furnished: Furnished):
     task = furnished.tasks[status]
     out = tg("show", task).out.splitlines()
@@ -574,7 +575,7 @@ def test_show_says_which_answer_is_missing(tg: Run, furnished: Furnished):
     assert any(line.startswith("proof  ◆ missing  tests passed bef") for line in shown[unproven])
 
 
-@pytest.mark.parametrize("status", [S.QUEUED, S.RUNNING, S.PENDING_EVAL])
+@each_row("status", [S.QUEUED, S.RUNNING, S.PENDING_EVAL])
 def test_without_a_verdict_show_has_no_answers(tg: Run, furnished: Furnished, status: TaskStatus):
     words = [line.split()[:1] for line in tg("show", furnished.tasks[status]).out.splitlines()]
     assert ["proof"] not in words

@@ -25,7 +25,6 @@ def words_of(line: list[str], furnished: Furnished) -> list[str]:
 
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("line", LOOKS)
-@pytest.mark.rotates(6)
 def test_tables_fit_the_terminal(
     line: list[str], columns: int, on_terminal: Run, furnished: Furnished
 ):

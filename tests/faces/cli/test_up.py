@@ -22,6 +22,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.faces.conftest import Furnished, Run
+from tests.table import each_row
 from truegreen.config import Config, load_config
 from truegreen.contract.web import Web
 from truegreen.errors import InvalidInput, Unavailable
@@ -90,7 +91,7 @@ def test_requests_may_name_the_interface_and_what_was_set_and_nothing_else():
     }
 
 
-@pytest.mark.parametrize("everywhere", [EVERYWHERE, "::"])
+@each_row("everywhere", [EVERYWHERE, "::"])
 def test_whoever_listens_everywhere_is_called_by_names_that_were_set_or_from_here(everywhere: str):
     address = addressed(Address(everywhere, 81), Web(hosts=("green.example.org",)))
     assert address.url == "http://127.0.0.1:81"
@@ -98,7 +99,7 @@ def test_whoever_listens_everywhere_is_called_by_names_that_were_set_or_from_her
     assert not {host for host in address.hosts if everywhere in host and "[" not in host}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "is_safe"),
     [
         ("127.0.0.1", True),

@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from tests.faces.mcp.conftest import Office, Said, call
 from tests.faces.mcp.test_tools import OWN
 from tests.record.lives import OPERATOR, declared, opened, started
+from tests.table import each_row
 from truegreen.contract import parse_duration
 from truegreen.doors import speaking, store_room
 from truegreen.doors.run_door import RunDoor
@@ -443,7 +444,7 @@ def test_a_client_that_asks_again_waits_for_the_same_answer(office: Office, tmp_
 
 
 @pytest.mark.criterion("O02")
-@pytest.mark.parametrize(
+@each_row(
     "environ",
     [
         {"TRUEGREEN_RUN": "run_1"},

@@ -17,6 +17,7 @@ from tests.faces.conftest import Furnished, Run
 from tests.faces.mcp.conftest import Office, call, tools
 from tests.proofs import counted, noop, regression_only, unproven, weak
 from tests.record.lives import LEAD, OPERATOR, brought, judged, opened, started
+from tests.table import each_row
 from truegreen.config import load_config
 from truegreen.errors import Forbidden, InvalidInput, Refused
 from truegreen.faces import deeds
@@ -125,7 +126,7 @@ def test_every_argument_has_a_sentence_and_nothing_else_is_taken(office: Office)
             assert "description" in str(told), f"{each.name}.{name}"
 
 
-@pytest.mark.parametrize("name", sorted(TOOLS))
+@each_row("name", sorted(TOOLS))
 def test_an_unknown_argument_is_refused_by_every_tool(office: Office, name: str) -> None:
     agent = office.agent()[0]
     visitor = agent if name in OWN else office.visitor(Role.OPERATOR)
@@ -140,7 +141,7 @@ def test_an_unknown_argument_is_refused_by_every_tool(office: Office, name: str)
     assert "verdict" in said.document["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments"),
     [
         ("task_show", {}),

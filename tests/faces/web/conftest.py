@@ -24,7 +24,8 @@ from truegreen.faces.web.serving import Serving, listening
 from truegreen.faces.web.site import site
 from truegreen.facts import SYSTEM, Ticket
 from truegreen.model import Role, TaskStatus
-from truegreen.record.ledger import Ledger, open_ledger
+from truegreen.record.ledger import Ledger
+from truegreen.record.store import open_store
 
 ADDRESS = Address()
 HERE = ADDRESS.url
@@ -211,7 +212,7 @@ def web(furnished: Furnished, tmp_path: Path) -> Iterator[Web]:
     """The web face of a store with a task in every status, and a file with templates."""
     (tmp_path / "truegreen.toml").write_text(TOML)
     config = load_config(os.environ, str(tmp_path))
-    ledger = open_ledger(furnished.url)
+    ledger = Ledger(open_store(furnished.url))  # verified when it was furnished
     with ExitStack() as stack:
         made = Web(ledger, config, stack)
         made.tasks = furnished.tasks
@@ -224,7 +225,7 @@ def web_anywhere(furnished_anywhere: Furnished, tmp_path: Path) -> Iterator[Web]
     """The same on each database."""
     (tmp_path / "truegreen.toml").write_text(TOML)
     config = load_config(os.environ, str(tmp_path))
-    ledger = open_ledger(furnished_anywhere.url)
+    ledger = Ledger(open_store(furnished_anywhere.url))  # verified when it was furnished
     with ExitStack() as stack:
         made = Web(ledger, config, stack)
         made.tasks = furnished_anywhere.tasks

@@ -12,6 +12,7 @@ import pytest
 from tests.faces.web.conftest import Web
 from tests.faces.web.markup import Element, read
 from tests.record.lives import OPERATOR, TREE, agent_of, declared, ended, judged, started
+from tests.table import each_row
 from truegreen.app import place_of
 from truegreen.contract import Budget
 from truegreen.faces.web.api.masking import NAME_SECONDS
@@ -144,8 +145,8 @@ def test_an_answer_is_offered_only_where_its_question_is_open(web: Web) -> None:
 
 
 @pytest.mark.criterion("L17")
-@pytest.mark.parametrize("verb", ["approve", "reject", "accept", "send_back"])
-@pytest.mark.parametrize("given", [{}, {"question": ""}, {"question": "", "digest": TREE}])
+@each_row("verb", ["approve", "reject", "accept", "send_back"])
+@each_row("given", [{}, {"question": ""}, {"question": "", "digest": TREE}])
 def test_a_page_that_does_not_say_what_it_answers_is_refused(
     web: Web, verb: str, given: dict[str, str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.faces.conftest import Run as Command
 from tests.faces.web.conftest import Web
 from tests.record.lives import LEAD, OPERATOR, brought, contract, ended, started
+from tests.table import each_row
 from truegreen.contract import Budget, Gate, GateKind
 from truegreen.errors import StoreUnreachable
 from truegreen.faces.web import outer_shapes, shapes
@@ -623,7 +624,7 @@ def test_only_an_operator_sees_what_the_commands_of_a_task_open_doors_with(web: 
 
 
 @pytest.mark.criterion("O05")
-@pytest.mark.parametrize(
+@each_row(
     ("document", "shown"),
     [
         ({"argv": ["curl", "-u", "b:HUSH"]}, {"argv": ["curl", "-u", "b:***"]}),

@@ -15,6 +15,7 @@ import pytest
 
 from tests.faces.web.conftest import Ask, Web, served
 from tests.record.lives import OPERATOR
+from tests.table import each_row
 from tests.work.running import until
 from truegreen.doors import store_room
 from truegreen.doors.store_room import Incoming, handed_in, shelves
@@ -70,7 +71,7 @@ def test_the_same_again_is_the_same_and_other_contents_are_refused(web: Web):
 
 
 @pytest.mark.criterion("O08")
-@pytest.mark.parametrize(
+@each_row(
     "name", ["", "..", ".", "a/b", "..%2Fx", "%00", "a%0Ab", "x" * 201, "a%1B[2J", "%E2%80%AE"]
 )
 def test_a_name_that_is_no_plain_name_is_refused(web: Web, name: str):

@@ -13,6 +13,7 @@ import pytest
 
 from tests.faces.web.conftest import Web, served
 from tests.record.lives import OPERATOR, opened
+from tests.table import each_row
 from truegreen.faces.web.api import streams
 from truegreen.faces.web.house import Address
 from truegreen.faces.web.routes import API
@@ -180,7 +181,7 @@ def test_a_busy_stream_ends_for_the_revoked_as_well(
         assert heard < 39
 
 
-@pytest.mark.parametrize("wrong", ["x", "1", "1.", "-1.2", "1.2.3", "9" * 30 + ".1", "1.2\u0663"])
+@each_row("wrong", ["x", "1", "1.", "-1.2", "1.2.3", "9" * 30 + ".1", "1.2\u0663"])
 def test_a_place_that_is_none_is_refused(web: Web, wrong: str):
     client = web.client(Role.VIEWER)
     headers = {b"Last-Event-ID": wrong.encode()}

@@ -12,6 +12,7 @@ import pytest
 from tests.faces.web.conftest import HERE, HOST, Ask, Reply, Web, served
 from tests.faces.web.test_roles import filled, parts_of
 from tests.record.lives import opened, started
+from tests.table import each_row
 from truegreen.faces.web.guarding import HEADERS, LARGEST_BODY, LARGEST_UPLOAD
 from truegreen.faces.web.lines import LARGEST_HEAD
 from truegreen.faces.web.routes import API, ROUTES, Nothing, Route
@@ -237,7 +238,7 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each_row("query", QUERIES)
 def test_a_query_that_is_wrong_is_refused(web: Web, query: str):
     (answer,) = web.ask([Ask("GET", f"{API}/tasks?{query}", [web.known(Role.VIEWER)])])
     assert answer.status in (400, 422), (query[:40], answer)

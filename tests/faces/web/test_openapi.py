@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from tests.faces.web.conftest import Web
 from tests.faces.web.test_api import DOCUMENTS, asked, lived_in
+from tests.table import each_row
 from truegreen.errors import TruegreenError
 from truegreen.faces.web.answering import Malformed
 from truegreen.faces.web.api.logs import NoSuchPart
@@ -63,7 +64,7 @@ def test_everything_that_is_referred_to_is_there():
         Draft202012Validator.check_schema(schema)
 
 
-@pytest.mark.parametrize("route", SERVED, ids=lambda route: f"{route.method} {route.path}")
+@each_row("route", SERVED, ids=lambda route: f"{route.method} {route.path}")
 def test_a_route_says_who_may_what_it_takes_and_what_goes_wrong(route: Any):
     operation = operations()[route.method, route.path]
     assert operation["summary"] == route.summary

@@ -15,6 +15,7 @@ from tests.faces.hostile import HOSTILE
 from tests.faces.web.conftest import Web
 from tests.faces.web.markup import Element, read
 from tests.record.lives import OPERATOR, contract, ended, finding, judged
+from tests.table import each_row
 from truegreen.errors import Refused, StoreUnreachable
 from truegreen.faces.web.pages import assets, colours, rendering
 from truegreen.faces.web.pages.failing import error_page
@@ -52,7 +53,7 @@ def pages(web: Web) -> list[Element]:
 
 
 @pytest.mark.criterion("L05")
-@pytest.mark.parametrize("theme", colours.THEMES, ids=lambda theme: theme.name)
+@each_row("theme", colours.THEMES, ids=lambda theme: theme.name)
 def test_every_status_and_light_can_be_read_on_every_ground(theme: colours.Theme) -> None:
     for name, rgb in colours.tones().items():
         shade = colours.shade(rgb, theme)
@@ -62,7 +63,7 @@ def test_every_status_and_light_can_be_read_on_every_ground(theme: colours.Theme
 
 
 @pytest.mark.criterion("L05")
-@pytest.mark.parametrize("theme", colours.THEMES, ids=lambda theme: theme.name)
+@each_row("theme", colours.THEMES, ids=lambda theme: theme.name)
 def test_the_inks_of_a_theme_can_be_read_on_its_grounds(theme: colours.Theme) -> None:
     for ink in (theme.ink, theme.soft, theme.accent):
         for ground in (theme.surface, theme.ground, theme.raised):
@@ -223,7 +224,7 @@ def _speakable(text: str) -> str:
     return text[:300].encode("utf-8", "replace").decode().replace("\0", "")
 
 
-@pytest.mark.parametrize("text", HOSTILE[44:])
+@each_row("text", HOSTILE[44:])
 def test_a_template_puts_out_no_character_that_could_act(text: str) -> None:
     put_out = rendering.environment().from_string("<i>{{ text }}</i>").render(text=text)
     assert not ACTING.search(put_out)
@@ -365,7 +366,7 @@ def test_help_explains_every_error_code_where_documents_point(web: Web) -> None:
         assert code in page.one("tr", id=f"error-{code}").text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "of", "words"),
     [(29, 100, "29 %"), (6, 7, "85 %"), (999, 1000, "99 %"), (1, 101, "<1 %"), (0, 5, "0 %")],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faces.web.conftest import Web
 from tests.record.lives import OPERATOR, brought, declared, ended, judged, opened, started
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.faces.web.pages.inbox import busiest_minute, choices, seconds_until, stamps
 from truegreen.faces.web.pages.rendering import environment
@@ -197,7 +198,7 @@ def test_whoever_approves_by_the_dozen_is_named_with_the_numbers(web: Web):
     assert [(each["name"], each["answers"], each["per_minute"]) for each in told] == [("ana", 7, 7)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "most"),
     [
         ([], 0),
@@ -357,7 +358,7 @@ def test_only_what_is_offered_can_be_asked_for(web: Web, verb: str):
     assert web.ledger.task(waiting.task).status is TaskStatus.BLOCKED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cell", "suggested", "verbs"),
     [
         ("blocked", "truegreen unblock tsk_1", ["unblock"]),

@@ -11,6 +11,7 @@ from tests.faces.web.conftest import Web
 from tests.faces.web.markup import read
 from tests.record.lives import OPERATOR, declared, ended, judged, opened, started
 from tests.stage import Clock
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.faces.times import instant
 from truegreen.faces.web.pages import overview
@@ -236,7 +237,7 @@ def test_a_falsified_success_is_not_green_on_the_page(web: Web) -> None:
     assert int(after["falsified"]) == int(before["falsified"]) + 1
 
 
-@pytest.mark.parametrize("span", SPANS, ids=lambda span: span.name)
+@each_row("span", SPANS, ids=lambda span: span.name)
 def test_a_chart_begins_and_ends_where_it_says(span) -> None:
     first, last = NOON - (span.hours - span.per_bin) * HOUR, NOON
     hours = [Hour(first - 3 * span.hours * HOUR, Cell.FAILED, 7), Hour(last, Cell.FAILED, 2)]
@@ -263,9 +264,7 @@ def test_a_table_says_the_same_as_the_picture(web: Web) -> None:
     assert f"{told} runs ended" in page.text
 
 
-@pytest.mark.parametrize(
-    ("number", "top"), [(0, 1), (1, 1), (3, 5), (5, 5), (6, 10), (11, 20), (501, 1000)]
-)
+@each_row(("number", "top"), [(0, 1), (1, 1), (3, 5), (5, 5), (6, 10), (11, 20), (501, 1000)])
 def test_an_axis_ends_with_a_round_number(number: int, top: int) -> None:
     assert rounded_up(number) == top
 

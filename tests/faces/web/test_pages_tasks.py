@@ -7,6 +7,7 @@ import pytest
 from tests.faces.web.conftest import Web
 from tests.faces.web.markup import Element, read
 from tests.record.lives import OPERATOR, brought, declared, ended, judged, opened, started
+from tests.table import each_row
 from truegreen.contract import Budget
 from truegreen.faces.web.pages import tasks
 from truegreen.faces.web.pages.tasks import SHOWN, Asked
@@ -202,7 +203,7 @@ def test_names_of_agents_are_offered(web: Web) -> None:
     assert form.one("input", name="agent").attributes["list"] == "agent-names"
 
 
-@pytest.mark.parametrize("given", ["role=%00", "agent=%00", f"agent={'x' * 201}"])
+@each_row("given", ["role=%00", "agent=%00", f"agent={'x' * 201}"])
 def test_what_no_name_can_be_is_refused(web_anywhere: Web, given: str) -> None:
     assert web_anywhere.browser().get(f"/tasks?{given}").status_code == 422
 

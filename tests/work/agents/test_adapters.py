@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.work.agents.streams import detail, read_all
 from truegreen.errors import InvalidInput
 from truegreen.model import ClaimKind
@@ -33,7 +34,7 @@ def test_every_adapter_is_filed_under_its_own_name():
     assert [a.name for a in ADAPTERS.values() if not a.has_claims] == ["command"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "signal", "stopped", "expected"),
     [
         (0, None, "", "completed"),
@@ -92,7 +93,7 @@ def test_a_commands_words_are_the_same_in_whatever_blocks_they_came():
     assert whole.read(Ending(code=0)).words == alone.read(Ending(code=0)).words == "one\ntwo\nthree"
 
 
-@pytest.mark.parametrize("name", list(ADAPTERS))
+@each_row("name", list(ADAPTERS))
 def test_no_adapter_says_who_ended_a_run(name):
     for signal in (1, 2, 9, 15):
         reading = read_all(name, [], code=None, signal=signal)[1]
@@ -141,7 +142,7 @@ def test_feedback_goes_where_the_user_wants_it():
 NOW = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("Please try again in 1s.", 1),

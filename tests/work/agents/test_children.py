@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import missing
+from tests.table import each_row
 from tests.work.agents.recordings import FOLDER, INDEX
 from truegreen.facts import AgentKind, Child
 from truegreen.work.agents import ADAPTERS, Expectation, Reader
@@ -35,7 +36,7 @@ def seen(reader: Reader) -> list[tuple[AgentKind, str, bool]]:
 
 
 @pytest.mark.criterion("G17")
-@pytest.mark.parametrize(
+@each_row(
     ("recording", "expected"),
     [
         ("claude-zombie-subagent-message", [(K.SUBAGENT, "a9ff311067af1b567", True)]),
@@ -54,7 +55,7 @@ def test_children_are_found_in_recordings(
 
 
 @pytest.mark.criterion("G17")
-@pytest.mark.parametrize("recording", ["claude-zombie-subagent-message", "claude-subagent"])
+@each_row("recording", ["claude-zombie-subagent-message", "claude-subagent"])
 def test_a_subagent_has_the_name_that_hooks_send(recording: str) -> None:
     hooks = [json.loads(line) for line in lines_of(f"{recording}.hooks.jsonl")]
     named = {found for hook in hooks for found in _all_of(hook, "agent_id")}
@@ -135,7 +136,7 @@ def test_subagents_of_qwen_are_found_by_the_call_that_started_them() -> None:
 ODD: list[Any] = [None, 7, [], {}, "", "x" * 5000, [["deep"]], {"task_id": {}}]
 
 
-@pytest.mark.parametrize("odd", ODD)
+@each_row("odd", ODD)
 def test_an_odd_stream_names_nobody_and_breaks_nothing(odd: Any) -> None:
     task = {"type": "system", "subtype": "task_started", "task_type": odd, "description": odd}
     listed = {"type": "system", "subtype": "background_tasks_changed", "tasks": [odd]}
@@ -181,7 +182,7 @@ def test_a_child_that_is_woken_has_not_come_to_anything_yet() -> None:
     assert census(ended.live.children) == {"ok": 0, "failed": 0, "unknown": 1, "skipped": 0}
 
 
-@pytest.mark.parametrize("recording", ["claude-subagent", "claude-background-bash"])
+@each_row("recording", ["claude-subagent", "claude-background-bash"])
 def test_real_children_that_ended_well_are_counted_so(recording: str) -> None:
     reader = fed("claude-code", *lines_of(f"{recording}.jsonl"))
     assert census(reader.live.children) == {"ok": 1, "failed": 0, "unknown": 0, "skipped": 0}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.agents.recordings import recording, rows
 from tests.work.agents.streams import TOOLS, detail, egress, event, read_all
 from truegreen.model import ExitReason
@@ -73,13 +74,13 @@ def test_the_last_words_are_made_fit_to_be_shown_when_somebody_looks():
 
 
 @pytest.mark.criterion("N03")
-@pytest.mark.parametrize("word", ["TASK_COMPLETE", '{"type": "result", "subtype": "success"}'])
+@each_row("word", ["TASK_COMPLETE", '{"type": "result", "subtype": "success"}'])
 def test_words_in_the_output_declare_nothing(word):
     lines = [INIT, says(word), calls("Bash", command="echo"), returns(word), word.encode()]
     assert read_all(CLAUDE, lines)[1].reason is not ExitReason.DONE
 
 
-@pytest.mark.parametrize("row", CLAUDE_ROWS, ids=[row["file"] for row in CLAUDE_ROWS])
+@each_row("row", CLAUDE_ROWS, ids=[row["file"] for row in CLAUDE_ROWS])
 def test_a_version_that_says_less_is_read_alike(row):
     run = recording(row)
     reading = run.played([line for whole in run.lines for line in _older(whole)])[1]
@@ -116,7 +117,7 @@ def _older(line: bytes) -> list[bytes]:
     return [json.dumps(value).encode()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "status", "expected"),
     [
         ("authentication_failed", 401, "auth_invalid"),
@@ -139,7 +140,7 @@ def _older(line: bytes) -> list[bytes]:
         ("something_new", None, "provider_error"),
     ],
 )
-@pytest.mark.parametrize("reason", ["api_error", "completed", None])
+@each_row("reason", ["api_error", "completed", None])
 def test_an_api_failure_is_a_success_with_is_error(error, status, expected, reason):
     told = {"is_error": True, "api_error_status": status, "terminal_reason": reason}
     lines = [INIT, failure(error, request_id="req"), result("API Error", **told)]
@@ -155,7 +156,7 @@ def test_a_403_that_the_provider_did_not_send_is_denied_egress():
     assert detail(CLAUDE, from_the_provider, code=1) == "auth_invalid"
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_denied_egress_shows_in_a_tools_output_even_when_it_succeeds(tool):
     lines = [INIT, calls("Bash", command="x"), returns(egress(tool)), says("ok"), result()]
     assert detail(CLAUDE, lines) == "egress_denied"
@@ -200,7 +201,7 @@ def test_a_connector_that_answers_at_last_is_there():
     assert detail(CLAUDE, lines) == "completed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("server", "wanted", "expected"),
     [
         ({"name": "tracker", "status": "failed"}, (), "connector_missing"),
@@ -218,7 +219,7 @@ def test_a_connector_that_the_work_needs_must_be_connected(server, wanted, expec
     assert detail(CLAUDE, lines, expects=Expectation(connectors=wanted)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "expected"),
     [
         ({"terminal_reason": "tool_deferred", "result": ""}, "permission_denied"),
@@ -262,7 +263,7 @@ def test_a_failure_after_a_refusal_that_was_got_over_is_a_failure():
     assert detail(CLAUDE, [INIT, noted, failure("unknown"), ended], code=1) == "refused"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "expected"),
     [
         ("API Error: Server error mid-response. It may be incomplete.", "rate_limited"),
@@ -312,7 +313,7 @@ def test_open_background_work_is_not_done():
     assert detail(CLAUDE, [INIT, says("x"), result()], survivors=1) == "unclaimed"
 
 
-@pytest.mark.parametrize(("code", "signal"), [(129, None), (143, None), (137, None), (None, 9)])
+@each_row(("code", "signal"), [(129, None), (143, None), (137, None), (None, 9)])
 def test_a_signal_comes_before_a_result(code, signal):
     lines = [INIT, says("x"), result()]
     assert detail(CLAUDE, lines, code=code, signal=signal) == "signaled"
@@ -324,7 +325,7 @@ def test_what_the_host_stopped_is_not_done_even_after_a_result():
     assert detail(CLAUDE, [INIT], code=143, stopped="stop") == "unclaimed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "stderr", "expected"),
     [
         (1, b"error: unknown option '--nope'\n", "config_invalid"),
@@ -409,7 +410,7 @@ def test_a_session_that_was_cut_short_adds_up_with_the_next_one():
     assert read_all(CLAUDE, lines)[0].live.tokens == 116
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "survivors", "said"),
     [
         ([result(queued_turn_count=1)], 0, "1 turn still queued"),

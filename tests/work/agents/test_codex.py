@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.agents.streams import TOOLS, detail, egress, event, read_all
 from truegreen.work.agents import ADAPTERS, Expectation, adapter_of
 from truegreen.work.agents.prompts import with_feedback
@@ -35,7 +36,7 @@ def test_warnings_and_retries_fail_nothing():
     assert reader.live.tokens == 120
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "expected"),
     [
         ("unexpected status 401 Unauthorized: bad key, url: http://x", "auth_invalid"),
@@ -68,7 +69,7 @@ def test_a_reset_time_is_read_off_the_words():
     assert read_all(CODEX, [*BEGIN, failed], code=1)[1].not_before_s == (51 * 60 + 5) * 60
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_denied_egress_shows_in_a_commands_output(tool):
     ran = item("command_execution", command="x", aggregated_output=egress(tool), exit_code=0)
     assert detail(CODEX, [*BEGIN, ran, SAID, END]) == "egress_denied"
@@ -84,7 +85,7 @@ def test_a_connector_that_answers_at_last_is_there():
     assert detail(CODEX, [*BEGIN, found, SAID, END], expects=wanted) == "completed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "expected"),
     [
         ("unsupported call: mcp__mail__send", "connector_missing"),
@@ -109,7 +110,7 @@ def test_a_turn_without_an_answer_claims_nothing():
     assert detail(CODEX, [*BEGIN, END]) == "unclaimed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "code", "stderr", "expected"),
     [
         ([*BEGIN], 1, b"Reading additional input from stdin...\n", "signaled"),
@@ -137,7 +138,7 @@ def test_rounds_of_the_model_are_counted():
 
 
 @pytest.mark.criterion("N01")
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         (["codex", "exec", "fix"], ["codex", "exec", "--json", AGAIN]),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.agents.streams import TOOLS, detail, egress, event, read_all
 from truegreen.work.agents import ADAPTERS, Expectation, adapter_of
 
@@ -41,7 +42,7 @@ def test_pieces_of_an_answer_are_one_claim():
     assert (reader.live.turns, reader.live.tokens, reading.session) == (1, 120, "g-1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "message", "expected"),
     [
         (144, '[API Error: {"error":{"code":400,"status":"INVALID_ARGUMENT"}}]', "provider_error"),
@@ -64,15 +65,13 @@ def test_exit_codes_are_statuses_not_signals(code, message, expected):
     assert detail(GEMINI, [*BEGIN, failed(message)], code=code) == expected
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"), [(53, "turn_cap"), (41, "auth_invalid"), (52, "config_invalid")]
-)
+@each_row(("code", "expected"), [(53, "turn_cap"), (41, "auth_invalid"), (52, "config_invalid")])
 def test_its_own_exit_codes(code, expected):
     assert detail(GEMINI, BEGIN, code=code) == expected
     assert detail(GEMINI, [], code=code, stderr=b"no") == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "kind", "expected"),
     [
         ("run_shell_command", "policy_violation", "permission_denied"),
@@ -96,7 +95,7 @@ def test_a_command_that_the_tool_itself_refused_looks_like_a_success():
     assert detail(GEMINI, lines) == "permission_denied"
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_denied_egress_shows_in_a_tools_output(tool):
     lines = [*BEGIN, used("run_shell_command", command="x"), returned(egress(tool)), SAID, END]
     assert detail(GEMINI, lines) == "egress_denied"

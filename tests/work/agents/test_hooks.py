@@ -6,8 +6,7 @@ import json
 import tomllib
 from collections.abc import Sequence
 
-import pytest
-
+from tests.table import each_row
 from truegreen.work.agents import ADAPTERS
 from truegreen.work.agents.hooks import (
     EVENTS,
@@ -42,7 +41,7 @@ def test_claude_code_gets_a_file_and_keeps_its_prompt():
         assert (hook.get("onFailure") == "block") is (event in FAIL_CLOSED)
 
 
-@pytest.mark.parametrize("own", [["--settings", "mine.json"], ["--settings=mine.json"]])
+@each_row("own", [["--settings", "mine.json"], ["--settings=mine.json"]])
 def test_settings_of_its_own_are_left_alone(own: list[str]):
     assert "of its own" in given("claude-code", ["claude", *own, "-p", "do it"])
 
@@ -60,12 +59,12 @@ def test_codex_gets_values_only_where_somebody_trusts_hooks_already():
     assert hook["command"] == "'/opt/py thon' -I -S /opt/hook.py codex PreToolUse '/state dir'"
 
 
-@pytest.mark.parametrize("client", ["gemini", "qwen", "opencode", "command"])
+@each_row("client", ["gemini", "qwen", "opencode", "command"])
 def test_other_clients_get_none_for_a_run(client: str):
     assert isinstance(given(client, [client, "-p", "do it"]), str)
 
 
-@pytest.mark.parametrize("client", EVENTS)
+@each_row("client", EVENTS)
 def test_every_client_with_hooks_has_an_adapter_and_settings_to_install(client: str):
     assert client in ADAPTERS
     made = settings(client, call, 10**9)["hooks"]

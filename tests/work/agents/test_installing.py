@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from tests.table import each_row
 from truegreen.errors import InvalidInput, Stale, Unavailable
 from truegreen.work.agents import hooks, installing
 from truegreen.work.agents.installing import CLIENTS, Place, Scope, kept, merging, place_of
@@ -41,13 +42,13 @@ STYLES = {
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_a_file_that_was_not_there_holds_our_settings_and_nothing_else(client: str):
     for text in ("", " \n"):
         assert json.loads(merging.installed(text, wanted(client), client)) == wanted(client)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@each_row("style", STYLES)
 def test_put_in_and_taken_out_leaves_every_byte_as_it_was(style: str):
     text = STYLES[style]
     with_ours = merging.installed(text, wanted(), CLAUDE)
@@ -55,7 +56,7 @@ def test_put_in_and_taken_out_leaves_every_byte_as_it_was(style: str):
     assert merging.uninstalled(with_ours) == text
 
 
-@pytest.mark.parametrize("style", STYLES)
+@each_row("style", STYLES)
 def test_what_others_wrote_means_the_same_beside_ours(style: str):
     before = json.loads(STYLES[style])
     after = json.loads(merging.installed(STYLES[style], wanted(), CLAUDE))
@@ -87,7 +88,7 @@ def test_a_hook_of_ours_in_a_group_with_another_goes_alone():
     assert json.loads(merging.uninstalled(text)) == {"hooks": {"Stop": [OTHER]}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command", ["hook.py", "/x/hook.py", "echo truegreen/doors/hook.py", "'truegreen/doors/hook.py"]
 )
 def test_a_hook_of_somebody_else_is_not_taken_for_ours(command: str):
@@ -150,7 +151,7 @@ def test_no_text_is_json_that_the_standard_library_refuses(text: str):
 # --- what the client would not read
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "column", "words"),
     [
         ('{\n  "a": 1,\n}', 3, 1, "key in double quotes"),
@@ -191,7 +192,7 @@ def test_codex_refuses_every_other_key_and_so_do_we():
     assert merging.installed('{"model": "x"}', wanted(), CLAUDE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "switch"),
     [
         ("", ""),
@@ -209,7 +210,7 @@ def test_a_switch_that_turns_all_hooks_off_is_named(text: str, switch: str):
 # --- where
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "scope", "environ", "path"),
     [
         (CLAUDE, Scope.USER, {"HOME": "/h"}, "/h/.claude/settings.json"),

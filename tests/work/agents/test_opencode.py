@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.agents.streams import TOOLS, detail, egress, event, read_all
 from truegreen.work.agents import ADAPTERS, Expectation
 
@@ -40,7 +41,7 @@ def test_an_answer_that_was_cut_short_says_so_in_its_claim():
     assert reading.claim.extra == {"truncated": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "expected"),
     [
         ({"name": "APIError", "data": {"message": "x", "statusCode": 401}}, "auth_invalid"),
@@ -71,7 +72,7 @@ def test_a_reset_time_is_read_off_the_headers():
     assert read_all(OPENCODE, lines, code=1)[1].not_before_s == 90
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "said", "expected"),
     [
         ("bash", "The user rejected permission to use this specific tool call.", "denied"),
@@ -108,7 +109,7 @@ def test_a_wanted_connector_must_have_answered():
     assert detail(OPENCODE, answered, expects=wanted) == "completed"
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_denied_egress_shows_in_a_tools_output(tool):
     ran = used("bash", output=egress(tool), metadata={"exit": 0})
     assert detail(OPENCODE, [START, ran, START, SAID, finish()]) == "egress_denied"

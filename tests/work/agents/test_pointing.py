@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 
+from tests.table import each_row
 from truegreen.work.agents import ADAPTERS, PROGRAMS, GatewayDoor
 from truegreen.work.agents.pointing import detour, without_providers, without_proxy
 
@@ -36,7 +37,7 @@ def test_the_table_that_is_read_before_an_adapter_is_loaded_says_what_it_says():
     assert "cursor" not in ADAPTERS
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
+@each_row("name", ADAPTERS)
 @pytest.mark.criterion("O05")
 def test_every_client_gets_the_key_by_its_environment_and_never_by_its_arguments(name: str):
     argv, env = pointed(name)
@@ -112,7 +113,7 @@ def test_no_providers_key_is_left_under_any_name():
     assert sorted(without_providers(env, ["sk-real-1"])) == sorted(LEFT)
 
 
-@pytest.mark.parametrize("given", ["", "corp.example, 10.0.0.0/8", "127.0.0.1"])
+@each_row("given", ["", "corp.example, 10.0.0.0/8", "127.0.0.1"])
 def test_a_client_does_not_look_for_this_machine_behind_a_proxy(given: str):
     found = without_proxy({"NO_PROXY": given, "HTTP_PROXY": "http://proxy:3128"})
     for name in ("NO_PROXY", "no_proxy"):
@@ -121,8 +122,6 @@ def test_a_client_does_not_look_for_this_machine_behind_a_proxy(given: str):
     assert found["NO_PROXY"].count("127.0.0.1") == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "leads"), [("1", True), ("true", True), ("0", False), ("", False)]
-)
+@each_row(("value", "leads"), [("1", True), ("true", True), ("0", False), ("", False)])
 def test_a_switch_to_another_cloud_is_seen(value: str, leads: bool):
     assert bool(detour("anthropic", {"CLAUDE_CODE_USE_BEDROCK": value})) is leads

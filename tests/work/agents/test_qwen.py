@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.agents.streams import TOOLS, detail, egress, event, read_all
 from truegreen.work.agents import ADAPTERS, Expectation
 
@@ -38,7 +39,7 @@ def broken(message: str) -> bytes:
     return event("result", **told, error={"message": message})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "stderr", "expected"),
     [
         (53, b"Reached max session turns for this session.", "turn_cap"),
@@ -52,7 +53,7 @@ def test_caps_end_it_without_a_result(code, stderr, expected):
     assert detail(QWEN, [INIT, says("x")], code=code, stderr=stderr) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "expected"),
     [
         ("[API Error: 401 bad key]", "auth_invalid"),
@@ -99,7 +100,7 @@ def test_a_prompt_that_was_held_back():
     )
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@each_row("tool", TOOLS)
 def test_denied_egress_shows_in_a_tools_output(tool):
     lines = [INIT, calls("run_shell_command"), returns(egress(tool)), says("x"), result()]
     assert detail(QWEN, lines) == "egress_denied"

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import missing
+from tests.table import each_row
 from tests.work.agents.recordings import CLIENTS, FOLDER, recording, rows
 from truegreen.model import ClaimKind, ExitReason
 from truegreen.work.agents import ADAPTERS, Ending, Expectation
@@ -28,14 +29,14 @@ def test_the_recordings_are_here():
 
 
 @pytest.mark.criterion("N10", "B22")
-@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+@each_row("row", ROWS, ids=NAMES)
 def test_a_recording_is_read_as_its_label_says(row):
     run = recording(row)
     _, reading = run.played()
     assert (str(reading.reason), str(reading.detail)) in run.expect, reading
 
 
-@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+@each_row("row", ROWS, ids=NAMES)
 def test_only_a_clean_end_makes_a_claim(row):
     _, reading = recording(row).played()
     if reading.reason is ExitReason.DONE:
@@ -45,7 +46,7 @@ def test_only_a_clean_end_makes_a_claim(row):
         assert reading.claim is None
 
 
-@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+@each_row("row", ROWS, ids=NAMES)
 def test_the_order_of_keys_and_unknown_lines_change_nothing(row):
     run = recording(row)
     shuffled = random.Random(row["file"])  # noqa: S311 - an order, not a secret
@@ -77,7 +78,7 @@ def _shuffled(line: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.criterion("B23", "N06")
-@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+@each_row("row", ROWS, ids=NAMES)
 def test_a_stream_that_breaks_off_before_its_end_is_never_done(row):
     run = recording(row)
     for end in range(len(run.lines)):
@@ -99,7 +100,7 @@ def _ended_once(adapter: str, lines: list[bytes]) -> bool:
     return any(mark in line for line in lines for mark in final)
 
 
-@pytest.mark.parametrize("row", UNCLEAN, ids=[row["file"] for row in UNCLEAN])
+@each_row("row", UNCLEAN, ids=[row["file"] for row in UNCLEAN])
 def test_the_halves_of_its_lines_never_raise(row):
     run = recording(row)
     lines = [part for line in run.lines for part in (line[: len(line) // 2], line)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from tests.table import each_row
 from truegreen.errors import InvalidInput
 from truegreen.work.agents.hooks import CLAUDE_CODE, CODEX, GEMINI, QWEN
 from truegreen.work.agents.installing import Scope, server_place_of, servers
@@ -49,7 +50,7 @@ def key(client: str) -> str:
     return "mcp_servers" if client == CODEX else "mcpServers"
 
 
-@pytest.mark.parametrize(("client", "text"), CASES)
+@each_row(("client", "text"), CASES)
 def test_put_in_and_taken_out_leaves_what_was_there(client: str, text: str):
     wanted = servers.entry(client, PROGRAM)
     after = servers.installed(text, wanted, client)
@@ -61,8 +62,8 @@ def test_put_in_and_taken_out_leaves_what_was_there(client: str, text: str):
     assert back == ends_so
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("text", ["", " \n"])
+@each_row("client", CLIENTS)
+@each_row("text", ["", " \n"])
 def test_a_file_that_was_not_there_holds_our_server_and_nothing_else(client: str, text: str):
     wanted = servers.entry(client, PROGRAM)
     after = servers.installed(text, wanted, client)
@@ -70,7 +71,7 @@ def test_a_file_that_was_not_there_holds_our_server_and_nothing_else(client: str
     assert servers.is_empty(servers.uninstalled(after, client), client)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_a_program_that_has_moved_updates_instead_of_doubling(client: str):
     first = servers.installed("", servers.entry(client, "/old/bin/tg"), client)
     after = servers.installed(first, servers.entry(client, PROGRAM), client)
@@ -78,7 +79,7 @@ def test_a_program_that_has_moved_updates_instead_of_doubling(client: str):
     assert servers.found(after, client) == servers.entry(client, PROGRAM)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "have",
     [
         {"command": "/opt/other", "args": ["mcp"]},
@@ -88,7 +89,7 @@ def test_a_program_that_has_moved_updates_instead_of_doubling(client: str):
         {"command": 7, "args": ["mcp"]},
     ],
 )
-@pytest.mark.parametrize("client", [CLAUDE_CODE, CODEX])
+@each_row("client", [CLAUDE_CODE, CODEX])
 def test_a_server_of_somebody_else_is_neither_replaced_nor_removed(
     client: str, have: dict[str, Any]
 ):
@@ -113,7 +114,7 @@ def test_codex_hands_on_what_the_inside_of_a_run_is_known_by():
     assert {"TRUEGREEN_RUN", "TRUEGREEN_SOCKET", "TRUEGREEN_TOKEN_FILE"} <= set(passed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("[]", "must be an object"),
@@ -127,7 +128,7 @@ def test_settings_that_claude_code_would_ignore_are_refused_with_their_place(tex
         servers.installed(text, servers.entry(CLAUDE_CODE, PROGRAM), CLAUDE_CODE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words", "line"),
     [
         ("a = 1\nb = \n", "invalid value", 2),
@@ -174,7 +175,7 @@ def test_whatever_codex_has_means_the_same_beside_ours(tables: dict[str, dict[st
     assert servers.uninstalled(after, CODEX) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "scope", "environ", "path"),
     [
         (CLAUDE_CODE, Scope.USER, {"HOME": "/h"}, "/h/.claude.json"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.work.agents.streams import event
 from truegreen.model import ClaimKind
 from truegreen.work.agents import Ending, Expectation, adapter_of
@@ -31,7 +32,7 @@ def script(folder: Path, name: str, text: str = SCRIPT) -> str:
     return f"./{name}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "front",
     [
         ("env",),
@@ -63,7 +64,7 @@ def test_behind_a_wrapper_a_client_is_called_as_by_itself(front):
     assert own == ["claude", *EVENTS, "-p", "more"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "name"),
     [
         (["npx", "-y", "@anthropic-ai/claude-code", "-p", "x"], "claude-code"),
@@ -104,7 +105,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "name"), LINES)
+@each_row(("command", "name"), LINES)
 def test_a_client_in_a_line_of_shell_gets_its_variables_and_no_flags(command, name):
     adapter, plain = adapter_of("command", command), adapter_of("command", ["true"])
     assert (adapter.name, adapter.has_claims, adapter.merged) == (name, False, True)
@@ -116,7 +117,7 @@ def test_a_client_in_a_line_of_shell_gets_its_variables_and_no_flags(command, na
     assert adapter.pointed(command, {}, door)[0] == command
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         ["sh", "-c", "echo claude -p x"],
@@ -190,7 +191,7 @@ def read(command: list[str], *lines: bytes, code: int = 0) -> Reading:
 RESULT = {"subtype": "success", "num_turns": 1, "result": "done", "session_id": "s"}
 
 
-@pytest.mark.parametrize(("command", "name"), LINES)
+@each_row(("command", "name"), LINES)
 def test_text_of_a_line_of_shell_is_that_of_a_plain_command(command, name):
     done = read(command, b"some words", b"all tests passed")
     assert done.claim

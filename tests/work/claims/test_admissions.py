@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import missing
+from tests.table import each_row
 from tests.work.agents.recordings import recording, rows
 from tests.work.claims.sentences import BUILDS, EFFECTS, FILES
 from truegreen.work.claims.admissions import SHOWN, admission_of
@@ -185,12 +185,12 @@ ADMITS_NOTHING = [
 ]
 
 
-@pytest.mark.parametrize("text", ADMITS)
+@each_row("text", ADMITS)
 def test_an_admission_is_recognised(text: str) -> None:
     assert admission_of(text)
 
 
-@pytest.mark.parametrize("text", ADMITS_NOTHING)
+@each_row("text", ADMITS_NOTHING)
 def test_what_is_no_admission_or_unclear_is_not_recognised(text: str) -> None:
     assert admission_of(text) == ""
 
@@ -228,7 +228,7 @@ RECORDED = {
 """What the recorded clients admitted; all others end with a claim, or with unclear words."""
 
 
-@pytest.mark.parametrize("file", RECORDED)
+@each_row("file", RECORDED)
 def test_what_recorded_clients_admitted_is_recognised(file: str) -> None:
     found = [row for row in rows() if row["file"] == file]
     if not found:
@@ -248,7 +248,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     assert len(admission_of(text)) <= SHOWN
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "tests " * 20000,

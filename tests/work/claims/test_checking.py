@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.table import each_row
 from tests.work.test_verify import finding
 from truegreen.facts import Finding, Statement
 from truegreen.model import FindingOutcome, Phase
@@ -45,7 +46,7 @@ def check(
 
 
 @pytest.mark.criterion("N07", "J13", "J19")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "findings", "outcome", "observed"),
     [
         ("212 tests passed", [RED], NO, "209 passed, 3 failed"),
@@ -81,9 +82,7 @@ def test_counts_are_compared_with_what_was_counted(text, findings, outcome, obse
 
 
 @pytest.mark.criterion("J14")
-@pytest.mark.parametrize(
-    "text", ["All tests pass", "tests: passed", "no failures", "0 failed tests"]
-)
+@each_row("text", ["All tests pass", "tests: passed", "no failures", "0 failed tests"])
 def test_bare_words_are_flagged_and_can_only_be_contradicted(text: str):
     assert check("All tests pass") == (OPEN, "no counts were given")
     flagged = "no counts were given; counted: 212 passed, 4 skipped"
@@ -98,7 +97,7 @@ def test_about_so_many_is_no_count():
 
 
 @pytest.mark.criterion("J19")
-@pytest.mark.parametrize("text", ["All tests pass", "212 tests passed"])
+@each_row("text", ["All tests pass", "212 tests passed"])
 def test_a_red_gate_of_tests_contradicts_even_without_counts(text: str):
     red = gate("unit-tests", F.FAILED, reason="SyntaxError")
     assert check(text, findings=[red]) == (NO, "unit-tests: SyntaxError")
@@ -106,7 +105,7 @@ def test_a_red_gate_of_tests_contradicts_even_without_counts(text: str):
     assert check(text, findings=[by_command])[0] == NO
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         gate("lint", F.FAILED),
@@ -147,7 +146,7 @@ def test_the_declared_and_the_spoken_form_are_checked_alike():
 
 
 @pytest.mark.criterion("J13")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind", "gates", "outcome"),
     [
         ("The build passes", "build", [gate("build")], YES),
@@ -185,7 +184,7 @@ CHANGES = [
 
 
 @pytest.mark.criterion("N07", "J13")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ("wrote out.txt", YES),
@@ -213,7 +212,7 @@ def test_files_are_compared_with_what_changed(text, outcome):
 
 
 @pytest.mark.criterion("N07")
-@pytest.mark.parametrize(
+@each_row(
     ("path", "outcome"),
     [
         ("report.html", YES),
@@ -238,7 +237,7 @@ HEAD, BASE, MIDDLE = "1a2b3c4d" + "0" * 32, "b" * 40, "c0ffee00" + "1" * 32
 
 
 @pytest.mark.criterion("J13")
-@pytest.mark.parametrize(
+@each_row(
     ("text", "left", "outcome"),
     [
         ("Committed as 1A2B3C4D", Left(commit=HEAD, base=BASE), YES),
@@ -284,7 +283,7 @@ def test_branches_and_pushes_are_held_against_the_git_gate():
 
 
 @pytest.mark.criterion("J13")
-@pytest.mark.parametrize("kind", ["url", "deploy", "pr", "push"])
+@each_row("kind", ["url", "deploy", "pr", "push"])
 def test_addresses_are_held_against_a_probe_of_the_same_host(kind: str):
     text = "live at https://App.example.org/page"
     up = gate("probe", kind="http", evidence={"url": "https://app.example.org:443/health"})
@@ -317,8 +316,6 @@ def test_other_counts_are_confirmed_by_a_gate_and_contradicted_by_the_agents_own
     assert check(said, "count", left=Left(extra={"emails_sent": 0}))[0] == OPEN
 
 
-@pytest.mark.parametrize(
-    "kind", ["url", "deploy", "pr", "push", "effect", "", "of a newer version"]
-)
+@each_row("kind", ["url", "deploy", "pr", "push", "effect", "", "of a newer version"])
 def test_what_can_not_be_checked_mechanically_is_unverifiable(kind):
     assert check("deployed to production", kind, findings=[GREEN]) == (OPEN, "")

@@ -7,6 +7,7 @@ import time
 import pytest
 from msgspec.structs import replace
 
+from tests.table import each_row
 from tests.work.claims.sentences import SILENT, STATING
 from truegreen.facts import EXIT, Claim, Statement
 from truegreen.model import ClaimKind
@@ -26,13 +27,13 @@ def test_the_table_is_large_on_both_sides():
 
 
 @pytest.mark.criterion("J13", "N07")
-@pytest.mark.parametrize(("message", "expected"), STATING)
+@each_row(("message", "expected"), STATING)
 def test_what_is_said_as_a_fact_is_a_statement(message: str, expected: list[tuple[str, str]]):
     assert sorted(stated(message)) == sorted(expected)
 
 
 @pytest.mark.criterion("J13")
-@pytest.mark.parametrize("message", SILENT)
+@each_row("message", SILENT)
 def test_plans_negations_quotations_and_prompts_state_nothing(message: str):
     assert stated(message) == []
 
@@ -103,7 +104,7 @@ EVIL = (
 )
 
 
-@pytest.mark.parametrize("unit", EVIL)
+@each_row("unit", EVIL)
 def test_no_message_takes_long_to_read(unit: str):
     begun = time.process_time()
     statements_of(unit * (LIMIT // len(unit)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen.work.gates.counts import READERS, count_tests, executed, failures, sentence
 
 PYTEST = "..F.s\n=========== 1 failed, 3 passed, 1 skipped, 2 warnings in 0.12s ===========\n"
@@ -36,47 +37,46 @@ def counts(passed: int, failed: int, skipped: int) -> dict[str, int]:
     return {"passed": passed, "failed": failed, "skipped": skipped}
 
 
+EVERY_RUNNER = [
+    ("pytest", PYTEST, counts(3, 1, 1)),
+    ("pytest", "5 passed in 0.01s\n", counts(5, 0, 0)),
+    ("pytest", "1 error in 0.05s\n", counts(0, 1, 0)),
+    ("pytest", "1 passed, 3 subtests passed in 0.02s\n", counts(1, 0, 0)),
+    ("pytest", "= 1 failed, 1 passed, 1 subtest passed in 0.02s =\n", counts(1, 1, 0)),
+    ("pytest", "2 passed, 1 xfailed in 61.20s (0:01:01)\n", {**counts(2, 0, 0), "xfailed": 1}),
+    ("pytest", "..F.s                       [100%]\n", counts(3, 1, 1)),
+    ("unittest", UNITTEST, counts(6, 3, 3)),
+    ("unittest", "Ran 1 test in 0.000s\n\nOK\n", counts(1, 0, 0)),
+    ("node", NODE_TAP, counts(3, 1, 1)),
+    ("node", NODE_SPEC, counts(2, 0, 0)),
+    ("tap", TAP, counts(1, 1, 1)),
+    ("jest", JEST, counts(3, 1, 2)),
+    ("vitest", VITEST, counts(2, 1, 0)),
+    ("mocha", "  3 passing (5ms)\n  1 pending\n  2 failing\n", counts(3, 2, 1)),
+    ("bun", " 4 pass\n 1 skip\n 2 fail\n", counts(4, 2, 1)),
+    ("go", GO_V, counts(1, 1, 1)),
+    ("cargo", CARGO, counts(4, 2, 1)),
+    ("cargo", "     Summary [   0.1s] 3 tests run: 2 passed, 1 failed\n", counts(2, 1, 0)),
+    ("maven", SUREFIRE, counts(2, 2, 1)),
+    ("rspec", RSPEC, counts(7, 1, 2)),
+    ("minitest", MINITEST, counts(3, 2, 1)),
+    ("phpunit", PHPUNIT, counts(5, 2, 2)),
+    ("phpunit", "OK (3 tests, 5 assertions)\n", counts(3, 0, 0)),
+    ("dotnet", DOTNET, counts(3, 1, 2)),
+    ("deno", DENO, counts(3, 1, 0)),
+    ("ctest", CTEST, counts(4, 1, 0)),
+]
+
+
 @pytest.mark.criterion("E11")
-@pytest.mark.parametrize(
-    ("runner", "text", "expected"),
-    [
-        ("pytest", PYTEST, counts(3, 1, 1)),
-        ("pytest", "5 passed in 0.01s\n", counts(5, 0, 0)),
-        ("pytest", "1 error in 0.05s\n", counts(0, 1, 0)),
-        ("pytest", "1 passed, 3 subtests passed in 0.02s\n", counts(1, 0, 0)),
-        ("pytest", "= 1 failed, 1 passed, 1 subtest passed in 0.02s =\n", counts(1, 1, 0)),
-        ("pytest", "2 passed, 1 xfailed in 61.20s (0:01:01)\n", {**counts(2, 0, 0), "xfailed": 1}),
-        ("pytest", "..F.s                       [100%]\n", counts(3, 1, 1)),
-        ("unittest", UNITTEST, counts(6, 3, 3)),
-        ("unittest", "Ran 1 test in 0.000s\n\nOK\n", counts(1, 0, 0)),
-        ("node", NODE_TAP, counts(3, 1, 1)),
-        ("node", NODE_SPEC, counts(2, 0, 0)),
-        ("tap", TAP, counts(1, 1, 1)),
-        ("jest", JEST, counts(3, 1, 2)),
-        ("vitest", VITEST, counts(2, 1, 0)),
-        ("mocha", "  3 passing (5ms)\n  1 pending\n  2 failing\n", counts(3, 2, 1)),
-        ("bun", " 4 pass\n 1 skip\n 2 fail\n", counts(4, 2, 1)),
-        ("go", GO_V, counts(1, 1, 1)),
-        ("cargo", CARGO, counts(4, 2, 1)),
-        ("cargo", "     Summary [   0.1s] 3 tests run: 2 passed, 1 failed\n", counts(2, 1, 0)),
-        ("maven", SUREFIRE, counts(2, 2, 1)),
-        ("rspec", RSPEC, counts(7, 1, 2)),
-        ("minitest", MINITEST, counts(3, 2, 1)),
-        ("phpunit", PHPUNIT, counts(5, 2, 2)),
-        ("phpunit", "OK (3 tests, 5 assertions)\n", counts(3, 0, 0)),
-        ("dotnet", DOTNET, counts(3, 1, 2)),
-        ("deno", DENO, counts(3, 1, 0)),
-        ("ctest", CTEST, counts(4, 1, 0)),
-    ],
-)
+@each_row(("runner", "text", "expected"), EVERY_RUNNER)
 def test_each_known_runner_is_counted(runner, text, expected):
     assert count_tests(text, runner) == expected
     assert count_tests(text) == expected, "without knowing the runner"
 
 
 def test_every_reader_has_a_case_above():
-    cases = test_each_known_runner_is_counted.pytestmark[0].args[1]
-    assert {case[0] for case in cases} == set(READERS)
+    assert {runner for runner, _, _ in EVERY_RUNNER} == set(READERS)
 
 
 def test_go_without_v_counts_packages_and_not_tests():
@@ -88,7 +88,7 @@ def test_go_without_v_counts_packages_and_not_tests():
 
 
 @pytest.mark.criterion("E12")
-@pytest.mark.parametrize(
+@each_row(
     ("runner", "text"),
     [
         ("pytest", "===== no tests ran in 0.01s =====\n"),
@@ -110,9 +110,7 @@ def test_a_summary_without_executed_tests_is_seen_as_such(runner, text):
     assert executed(found) == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "all good\n", "3 passed the exam\n", "10 in stock, 5 passed by\n"]
-)
+@each_row("text", ["", "all good\n", "3 passed the exam\n", "10 in stock, 5 passed by\n"])
 def test_text_that_is_no_summary_gives_no_counts(text):
     assert count_tests(text, "pytest") is None
     assert count_tests(text) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import missing
 from tests.work.gates.trees import Tree
 from truegreen.contract import Contract, Gate, GateKind
 from truegreen.facts import Finding
@@ -72,7 +73,7 @@ FRESH = [
 @pytest.mark.parametrize("agent", FRESH)
 def test_an_artifact_of_this_run_is_fail_to_pass(tree, kind, agent):
     if not birth_of(str(tree.root)):
-        pytest.skip("the file system does not know when files came to be")
+        missing("the birth time of files (file system)")
     before, after = judged(tree, gate(kind, "report.json"), agent)
     assert (before.outcome, after.outcome) == (FAILED, PASSED)
     assert after.before is FAILED
@@ -152,7 +153,7 @@ def test_the_birth_of_a_file_is_known_by_its_path(tmp_path):
     file.write_text("a")
     born = birth_of(str(file))
     if not born:
-        pytest.skip("the file system does not know when files came to be")
+        missing("the birth time of files (file system)")
     os.utime(file, ns=(1, 1))
     assert birth_of(str(file)) == born
     assert birth_of(str(tmp_path / "missing")) == 0

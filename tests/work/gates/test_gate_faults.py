@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite, tools
 from tests.work.gates.replays import Fault, Replay, Tick, clear, output, put, recorded
-from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, Held
+from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, SECRET_OUT, Held
 from tests.work.gates.trees import Tree, run_gate
 from tests.work.running import GUARDED, need_jail
 from tests.work.test_faults import mind_the_bystanders
@@ -224,7 +224,7 @@ def _report(draw: random.Random, replay: Replay, large: Path) -> Fault:
         "cut off": lambda data: data[: draw.randrange(len(data.rstrip()))],
         "noise": lambda _: draw.randbytes(draw.randrange(1, 2000)),
         "a byte": lambda data: _flipped(draw, data),
-        "another suite": lambda data: re.sub(rb"core|alpha|_one\b|3", b"other", data),
+        "another suite": lambda data: _OWN_NAMES.sub(b"other", data),
         "of another": lambda _: draw.choice(_others(replay, role)),
     }
     if b"<testsuite" in replay.reports[role]:
@@ -241,13 +241,18 @@ def _report(draw: random.Random, replay: Replay, large: Path) -> Fault:
 
     def write(place: str, data: bytes) -> None:
         if how in garbled:
-            put(place, garbled[how](data))
+            wrong = garbled[how](data)
+            assert wrong != data, how
+            put(place, wrong)
             return
         clear(place)
         put(f"{place}.good", data)
         instead[how](place)
 
     return Writes(role, how, write)
+
+
+_OWN_NAMES = re.compile(rb"core|alpha|_one\b|3|" + SECRET_OUT.encode())
 
 
 def _others(replay: Replay, role: str) -> list[bytes]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.work.gates.trees import Tree
 from tests.work.running import need_jail
 from truegreen.contract import Gate, GateKind
@@ -30,7 +31,8 @@ needs_jail = pytest.mark.usefixtures("in_jail")
 
 HONEST = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
 HARD_CODED = "import sys\nprint({'1 2': 3}.get(sys.stdin.read().strip(), 0))\n"
-SECRET_IN, SECRET_OUT = "31337 111", "31448"
+# Numbers that are in no path and no duration.
+SECRET_IN, SECRET_OUT = "3133731337 1111411114", "4245142451"
 CASES = [
     {"name": "small", "stdin": "1 2\n", "stdout": "3\n"},
     {"name": "large", "stdin": SECRET_IN, "stdout": SECRET_OUT},
@@ -119,12 +121,12 @@ def test_neither_inputs_nor_expectations_get_into_what_an_agent_is_told(held: He
     assert found.outcome is FAILED
     told = msgspec.json.encode(found).decode() + verify.feedback([found])
     number = str(int(SECRET_IN.split(maxsplit=1)[0]) % 200)
-    for word in ("31337", "111", SECRET_OUT, "secret", "given", "GIVEN", f"exit {number}"):
+    for word in (*SECRET_IN.split(), SECRET_OUT, "secret", "given", "GIVEN", f"exit {number}"):
         assert word not in told, word
     assert "s (wrong exit code)" in verify.feedback([found])
     # Those who own the cases can look it up.
     log = Path(found.evidence["log"])
-    assert "31337" in log.read_text()
+    assert SECRET_IN.split(maxsplit=1)[0] in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
@@ -521,7 +523,7 @@ def test_only_an_answer_that_fits_everything_satisfies(code, stdout: bytes, case
     assert all(text.encode() in stdout for text in case.contains)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "got", "fits"),
     [
         (b"a\n", b"a", True),

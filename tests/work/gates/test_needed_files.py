@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.table import each_row
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from tests.work.toolchain.kit import taken
 from truegreen.contract import Contract, Gate, GateKind
@@ -205,7 +206,7 @@ def test_a_missing_file_names_the_option(tmp_path):
     assert "--gate-file .env" in found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("sh: 1: DATABASE_URL: parameter not set", "DATABASE_URL"),

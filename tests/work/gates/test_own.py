@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.conftest import missing
+from tests.table import each_row
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.own import own_of
@@ -23,7 +24,7 @@ FORGED = "#!/bin/sh\necho forged\n"
 WORK = {"notes.txt": "something that belongs to no check\n"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "files"),
     [
         (("./check.sh", "x"), ["check.sh"]),
@@ -426,7 +427,7 @@ def test_changed_scripts_of_a_package_are_restored_and_other_changes_are_not(tmp
     assert found.level is Level.A2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "test", "expected"),
     [
         ("src/shop/core.py", "shop.core.total", True),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.model import FindingOutcome
 from truegreen.work.gates import cases as rules
 from truegreen.work.gates import reports
@@ -227,7 +228,7 @@ def test_a_failure_of_the_whole_suite_is_an_error() -> None:
     assert outcomes(found) == {"s::(the suite)": "error", "s::a": "passed"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "outcome"),
     [
         ('status="notrun"', "skipped"),
@@ -241,7 +242,7 @@ def test_what_only_an_attribute_says_counts(attributes: str, outcome: str) -> No
 
 
 @pytest.mark.criterion("E12")
-@pytest.mark.parametrize(
+@each_row(
     ("says", "why"),
     [
         ({"tests": 5}, "says 5 tests and shows 1"),
@@ -265,7 +266,7 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
 <!ENTITY c SYSTEM "file:///etc/passwd">]><testsuite><testcase name="&b;&c;"/></testsuite>"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "why"),
     [
         (BOMB, "document type"),
@@ -343,7 +344,7 @@ def test_tap_of_node_is_read_with_its_subtests() -> None:
     assert by_id["A::B::x"].message == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("1..2\nok\nnot ok\n", {"test 1": "passed", "test 2": "failed"}),
@@ -364,7 +365,7 @@ def test_what_tap_says(text: str, expected: dict[str, str]) -> None:
     assert outcomes(read_tap(text.encode())) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("", "no plan"),
@@ -460,7 +461,7 @@ def test_pinned_tests_that_pass_are_green_and_counted() -> None:
 
 
 @pytest.mark.criterion("E08")
-@pytest.mark.parametrize(
+@each_row(
     ("change", "words"),
     [
         ({"a": "skipped"}, "put aside: a (skipped)"),
@@ -494,7 +495,7 @@ def test_an_exit_code_without_failures_is_red() -> None:
 
 
 @pytest.mark.criterion("E12")
-@pytest.mark.parametrize("pinned", [None, {}])
+@each_row("pinned", [None, {}])
 def test_zero_tests_are_red(pinned) -> None:
     for found in ([], [case("s", "skipped")], [case("x", "xfailed")]):
         answer = judge_cases(found, pinned, 0)
@@ -538,7 +539,7 @@ def test_a_report_without_files_lets_new_tests_stand_for_a_file_that_could_not_b
 # --- how each pinned test turned
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "now", "transition"),
     [
         ("failed", "passed", "fail_to_pass"),
@@ -575,7 +576,7 @@ def test_transitions_need_a_list_from_before_the_agent() -> None:
     assert "transitions" not in judge_cases([case("a")], None, 0).evidence
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pinned", "transition"),
     [
         ({"tests/test_n.py": "error"}, {"fail_to_pass": 1}),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen.work.gates.schema import Unusable, at_pointer, fault_of, same
 
 NESTED = {"$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}},
                              "additionalProperties": False}}, "$ref": "#/$defs/node"}  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "good", "bad"),
     [
         (True, 1, None),
@@ -57,7 +58,7 @@ def test_a_schema_of_false_refuses_everything():
     assert fault_of({}, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"format": "email"},
@@ -96,7 +97,7 @@ def test_a_long_text_is_not_matched_against_a_pattern():
         fault_of("a" * 5000, {"pattern": "(a+)+$"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pointer", "value"),
     [("", {"a/b": [{"~": 1}]}), ("/a~1b", [{"~": 1}]), ("/a~1b/0/~0", 1)],
 )
@@ -104,7 +105,7 @@ def test_pointers_lead_where_the_standard_says(pointer, value):
     assert at_pointer({"a/b": [{"~": 1}]}, pointer) == value
 
 
-@pytest.mark.parametrize("pointer", ["/x", "/a/1", "/a/-", "/a/00", "/a/0/x", "/a/+0"])
+@each_row("pointer", ["/x", "/a/1", "/a/-", "/a/00", "/a/0/x", "/a/+0"])
 def test_a_pointer_to_nothing_is_told_apart_from_null(pointer):
     assert at_pointer({"a": [None]}, "/a/0") is None
     with pytest.raises(KeyError):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.table import each_row
 from truegreen.work.gates.settings_sections import same_test_settings
 
 PYPROJECT = """\
@@ -69,7 +68,7 @@ def same(name: str, before: str, after: str) -> bool:
     return same_test_settings(f"sub/{name}", before.encode(), after.encode())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "old", "new"),
     [
         ("pyproject.toml", '["a"]', '["a", "b>=2"]'),
@@ -99,7 +98,7 @@ def test_project_data_may_change(name, old, new):
     assert same(name, text, text.replace(old, new))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "old", "new"),
     [
         ("pyproject.toml", '"-q"', '"-q --collect-only"'),
@@ -143,7 +142,7 @@ def test_settings_of_test_runs_may_not(name, old, new):
     assert not same(name, text, text.replace(old, new))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         ("pyproject.toml", "[project\n"),
@@ -164,7 +163,7 @@ def test_what_can_not_be_read_is_not_the_same(name, text):
     assert same(name, text, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hidden",
     [
         "[pytest] # ]\naddopts = --collect-only\n",

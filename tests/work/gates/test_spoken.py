@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen.contract import Contract
 from truegreen.errors import InvalidInput
 from truegreen.work.gates.spoken import (
@@ -15,7 +16,7 @@ from truegreen.work.gates.spoken import (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "command"),
     [
         ("pytest --lf", "pytest", ("pytest", "--lf")),
@@ -51,7 +52,7 @@ def test_a_line_becomes_a_gate(text, name, command):
     assert (gate.name, gate.command) == (name, command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "python", "args"),
     [
         ("pytest", "", ()),
@@ -72,7 +73,7 @@ def test_a_plain_call_of_pytest_becomes_a_gate_of_that_kind(text, python, args):
     assert not gate.command
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "pytest --co -q",
@@ -106,13 +107,13 @@ def test_gates_with_one_program_get_names_of_their_own():
     Contract(title="t", gates=gates)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "grep 'unfinished", "'' x"])
+@each_row("text", ["", "   ", "grep 'unfinished", "'' x"])
 def test_what_is_no_command_is_refused(text):
     with pytest.raises(InvalidInput):
         gate_of(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "runner", "strict"),
     [
         (("pytest", "-q"), "pytest", True),
@@ -140,7 +141,7 @@ def test_test_runners_are_recognised(words, runner, strict):
     assert runner_of(words) == (runner, strict)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [("true",), ("grep", "pytest", "x"), ("go", "build"), ("node", "x.js"), ("cargo", "fmt")],
 )

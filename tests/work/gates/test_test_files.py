@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen.contract import Gate, GateKind
 from truegreen.work.gates.test_files import (
     changed_inline_tests,
@@ -21,7 +22,7 @@ def run(*words: str) -> Gate:
 
 
 @pytest.mark.criterion("E08")
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *("tests/test_a.py", "test_a.py", "pkg/a_test.py", "conftest.py", "pkg/conftest.py"),
@@ -35,7 +36,7 @@ def test_conventions_name_tests_and_their_settings(path: str):
     assert among([path], PYTEST, "", [path], ()) == [path]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path", ["calc.py", "src/shop/core.py", "src/latest.py", "contest.py", "pyproject.toml", "a.go"]
 )
 def test_product_files_are_no_tests(path: str):
@@ -77,7 +78,7 @@ def test_generated_snapshots_are_told_apart():
 RUST = b"fn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() { assert_eq!(1, 1); }\n}\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "changed"),
     [
         (b"fn a() {}", b"fn a() { 1; }", False),
@@ -96,7 +97,7 @@ def test_rust_tests_may_be_added_and_not_changed(old: bytes, new: bytes, changed
 DOC = b'def f():\n    """Add.\n\n    >>> 1 + 1\n    2\n    """\n    return 1\n'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "changed"),
     [
         (b"return 1", b"return 2", False),
@@ -112,7 +113,7 @@ def test_doctests_may_be_added_and_not_changed(old: bytes, new: bytes, changed: 
     assert changed_inline_tests("a.py", DOC, after, doctests=False) is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "changed"),
     [
         (b"A = 1\n", b"A = 2\n", True),

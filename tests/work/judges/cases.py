@@ -54,7 +54,7 @@ def judge(*command: str, **more: Any) -> Evaluator:
 def script(folder: Path, source: str, name: str = "judge.py") -> Evaluator:
     """A judge that is a Python program beside truegreen.toml."""
     (folder / name).write_text(source)
-    return judge(sys.executable, name)
+    return judge(sys.executable, "-IS", name)
 
 
 def bench(folder: Path, **more: Any) -> Bench:

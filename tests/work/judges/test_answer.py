@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.record.lives import ended
+from tests.table import each_row
 from tests.work.judges.cases import judge
 from tests.work.test_verify import DONE, conclude, contract, finding
 from truegreen.contract import Evaluator
@@ -46,7 +47,7 @@ def result(inner: object, **more: object) -> str:
 # --- where an answer may stand
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         TEXT,
@@ -74,7 +75,7 @@ def test_one_answer_is_found(text: str):
         assert found.reason == "does it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("", "it said nothing"),
@@ -114,7 +115,7 @@ def test_what_is_not_one_answer_is_none(text: bytes | str, why: str):
     assert (found.verdict, found.score) == (None, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"{fenced(json.dumps({'score': 0.1}))}\n{fenced(TEXT)}",
@@ -139,14 +140,14 @@ def test_a_flood_is_no_answer():
 
 
 @pytest.mark.criterion("F09")
-@pytest.mark.parametrize(
+@each_row(
     "score",
     [
         *("NaN", "Infinity", "-Infinity", "1e999", "-0.0001", "1.0001", "-1", "2", "100", '"0.9"'),
         *('"high"', "true", "false", "null", "[0.9]", "{}", "9" * 400),
     ],
 )
-@pytest.mark.parametrize("verdict", ["", '"verdict": "pass", ', '"verdict": null, '])
+@each_row("verdict", ["", '"verdict": "pass", ', '"verdict": null, '])
 def test_what_is_no_number_from_0_to_1_is_no_score(score: str, verdict: str):
     found = read_answer(f'{{{verdict}"score": {score}, "reason": "fine"}}')
     assert found.trouble
@@ -155,7 +156,7 @@ def test_what_is_no_number_from_0_to_1_is_no_score(score: str, verdict: str):
 
 
 @pytest.mark.criterion("F09")
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, -0.1, 1.1, True, "0.9", None])
+@each_row("score", [math.nan, math.inf, -math.inf, -0.1, 1.1, True, "0.9", None])
 def test_no_score_passes_for_one_in_the_weighing_either(score: object):
     for word in (None, Word.PASS):
         outcome, reason = weighed(judge(), Opinion(verdict=word, score=score), rescue=False)  # type: ignore[arg-type] # the point
@@ -168,7 +169,7 @@ def test_a_missing_score_is_no_score():
     assert read_answer('{"verdict": null}').trouble == NO_SCORE
 
 
-@pytest.mark.parametrize(("number", "score"), [("0", 0.0), ("1", 1.0), ("-0.0", 0.0), ("1.0", 1.0)])
+@each_row(("number", "score"), [("0", 0.0), ("1", 1.0), ("-0.0", 0.0), ("1.0", 1.0)])
 def test_the_ends_of_the_scale_are_scores(number: str, score: float):
     found = read_answer(f'{{"score": {number}}}')
     assert (found.trouble, found.score, found.verdict) == ("", score, None)
@@ -208,7 +209,7 @@ def test_of_a_review_the_word_alone_is_enough_but_no_odd_score_beside_it():
     assert read_verdict('{"verdict": "pass", "score": 0.2}').score == 0.2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word", "score"),
     [('{"done": true, "reason": "r"}', Word.PASS, 1.0), ('{"done": false}', Word.FAIL, 0.0)],
 )
@@ -217,12 +218,12 @@ def test_a_goal_is_reached_or_not(text: str, word: Word, score: float):
     assert (found.trouble, found.verdict, found.score) == ("", word, score)
 
 
-@pytest.mark.parametrize("text", ['{"done": "yes"}', '{"done": 1}', '{"done": null}'])
+@each_row("text", ['{"done": "yes"}', '{"done": 1}', '{"done": null}'])
 def test_a_goal_is_neither_nearly_reached_nor_spelled_otherwise(text: str):
     assert read_answer(text).trouble == "«done» is neither true nor false"
 
 
-@pytest.mark.parametrize("more", ['"score": 0.1', '"verdict": "fail"', '"score": 1.0'])
+@each_row("more", ['"score": 0.1', '"verdict": "fail"', '"score": 1.0'])
 def test_done_beside_another_answer_is_two_answers(more: str):
     assert "too" in read_answer(f'{{"done": true, {more}}}').trouble
 
@@ -296,7 +297,7 @@ def weigh(text: str, of: Evaluator | None = None, *, rescue: bool = False):
 
 
 @pytest.mark.criterion("F06")
-@pytest.mark.parametrize(
+@each_row(
     ("score", "outcome"),
     [
         *((score, FAILED) for score in (0.0, 0.69, 0.6999, 0.69999999)),

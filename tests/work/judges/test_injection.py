@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.table import each_row
 from tests.work.judges.cases import RED, bench, bundle, judge, script
 from tests.work.judges.endpoint import Endpoint, Reply, Wire
 from tests.work.judges.injections import NONCE, PLAIN, STRINGS
@@ -168,7 +169,7 @@ def test_the_marks_hold_for_every_text_in_every_place(question: str):
         assert json.loads(written(found)) == found
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@each_row("text", PLAIN)
 def test_what_is_known_is_flagged(text: str):
     assert flags(text)
 

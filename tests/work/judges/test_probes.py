@@ -56,12 +56,19 @@ def test_an_honest_judge_tells_good_from_bad(tmp_path: Path):
 
 
 @pytest.mark.criterion("F32")
-def test_a_judge_that_passes_everything_is_seen(tmp_path: Path):
-    on = bench(tmp_path)
+def test_a_judge_that_passes_everything_is_seen_and_leaves_its_files_in_its_own_room(
+    tmp_path: Path,
+):
+    on = bench(tmp_path, log=str(tmp_path / "log"))
     found = probe(script(tmp_path / "at", "print('{\"score\": 1.0}')"), on)
     assert {each.name for each in found if not each.right} == {
         each.name for each in PROBES if not each.good
     }
+    assert list((tmp_path / "tree").iterdir()) == []
+    assert {path.name for path in (tmp_path / "scratch" / "probes").iterdir()} == {
+        each.name for each in PROBES
+    }
+    assert (tmp_path / "log.stub").read_text() == '{"score": 1.0}\n'
 
 
 @pytest.mark.criterion("F32")
@@ -83,13 +90,3 @@ def test_the_probe_with_orders_is_flagged_and_the_good_ones_are_not():
     assert shown["answer-in-the-output"]["flags"]
     assert [name for name in ("right-and-tested", "small-and-right") if shown[name]["flags"]] == []
     assert all(len(written(document)) < 20_000 for document in shown.values())
-
-
-def test_a_probe_leaves_its_files_in_its_own_room(tmp_path: Path):
-    on = bench(tmp_path, log=str(tmp_path / "log"))
-    probe(script(tmp_path / "at", "print('{\"score\": 1.0}')"), on)
-    assert list((tmp_path / "tree").iterdir()) == []
-    assert {path.name for path in (tmp_path / "scratch" / "probes").iterdir()} == {
-        each.name for each in PROBES
-    }
-    assert (tmp_path / "log.stub").read_text() == '{"score": 1.0}\n'

@@ -10,7 +10,8 @@ import pwd
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -108,16 +109,48 @@ def compiler() -> Path | None:
     return next((each.parent for each in sorted(found)), None)
 
 
+PACKAGES_OF_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+LEXERS = {"__init__.py", "_mapping.py", "diff.py", "python.py", "__pycache__"}
+
+
+def in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder in memory where there is one: to copy environments is much work for a disk."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - is made safely
+    return tempfile.TemporaryDirectory(dir=memory)
+
+
+@pytest.fixture(scope="session")
+def environment():
+    """A virtual environment with pytest, to be copied; of the lexers only what pytest loads."""
+    with in_memory() as folder:
+        place = Path(folder, "venv")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+        (sites,) = place.glob("lib/python*/site-packages")
+        for name in PACKAGES_OF_PYTEST:
+            spec = find_spec(name)
+            assert spec is not None
+            assert spec.origin is not None
+            shutil.copytree(Path(spec.origin).parent, sites / name, ignore=_other_lexers)
+        shutil.copy(Path(pytest.__file__).parent.parent / "py.py", sites)
+        yield place
+
+
+def _other_lexers(folder: str, names: list[str]) -> set[str]:
+    return set(names) - LEXERS if folder.endswith("pygments/lexers") else set()
+
+
 class Project(Tree):
     """A project with a red check and the tools that it is run with."""
 
-    def __init__(self, home: Path, kind: Kind) -> None:
+    def __init__(self, home: Path, kind: Kind, environment: Path) -> None:
         super().__init__(home, kind.files)
         self.gate = gate_of(kind.line)
+        self.contract = Contract(title="t", gates=(self.gate,))
+        self.attackable = "venv" in kind.tools or kind.tools == "packages"
         self.outside = home / "elsewhere" / "venv"
         place = self.outside if "outside" in kind.tools else self.root / ".venv"
         if "venv" in kind.tools or "outside" in kind.tools:
-            self._make_environment(place, editable="editable" in kind.tools)
+            self._make_environment(environment, place, editable="editable" in kind.tools)
         if kind.tools == "packages":
             self._make_packages()
         self.path = SYSTEM_PATH
@@ -126,19 +159,13 @@ class Project(Tree):
         if "active" in kind.tools:
             self.path = f"{place}/bin:{self.path}"
 
-    def _make_environment(self, place: Path, *, editable: bool) -> None:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
-        (sites,) = place.glob("lib/python*/site-packages")
-        for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
-            spec = find_spec(name)
-            assert spec is not None
-            assert spec.origin is not None
-            shutil.copytree(Path(spec.origin).parent, sites / name)
-        shutil.copy(Path(pytest.__file__).parent.parent / "py.py", sites)
+    def _make_environment(self, environment: Path, place: Path, *, editable: bool) -> None:
+        shutil.copytree(environment, place, symlinks=True)
         script = place / "bin/pytest"
         script.write_text(f"#!{place}/bin/python\nimport pytest\npytest.console_main()\n")
         script.chmod(0o755)
         if editable:
+            (sites,) = place.glob("lib/python*/site-packages")
             (sites / "__editable__.calc.pth").write_text(f"{self.root}/src\n")
 
     def _make_packages(self) -> None:
@@ -152,38 +179,74 @@ class Project(Tree):
         (self.root / "node_modules/.bin").mkdir()
         (self.root / "node_modules/.bin/checker").symlink_to("../checker/cli.js")
 
-    def judged(self, agent: str, isolation: Isolation) -> tuple[Finding, Finding]:
-        """What the gate says before an agent, and about what it left."""
-        tools = taken(self, self.gate, path=self.path)
-        contract = Contract(title="t", gates=(self.gate,))
-        given = {"path": self.path, "isolation": isolation}
-        [before] = verify.baseline(contract, self.site(tools=checked(tools), **given))
+    def start(self) -> None:
+        """Take the tools, and keep all as it is before an agent."""
+        self.tools = taken(self, self.gate, path=self.path)
+        self.places = [place for place in (self.root, self.outside) if place.exists()]
+        for place in self.places:
+            shutil.copytree(place, self._kept(place), symlinks=True)
+
+    def _kept(self, place: Path) -> Path:
+        return self.home / "kept" / place.name
+
+    def restore(self) -> None:
+        """All as it was before an agent."""
+        for place in self.places:
+            shutil.rmtree(place)
+            shutil.copytree(self._kept(place), place, symlinks=True)
+
+    def before(self, isolation: Isolation) -> Finding:
+        """What the gate says before an agent."""
+        site = self.site(tools=checked(self.tools), path=self.path, isolation=isolation)
+        [found] = verify.baseline(self.contract, site)
+        return found
+
+    def after(self, agent: str, before: Finding, isolation: Isolation) -> Finding:
+        """What the gate says about what an agent left."""
         env = {**os.environ, "PATH": self.path, "OUT": str(self.outside)}
         subprocess.run(["sh", "-ec", agent], cwd=self.root, env=env, check=True)
-        site = self.site(tools=checked(tools), **given)
-        [after] = verify.examine(contract, site, baseline_findings=[before])
-        return before, after
+        site = self.site(tools=checked(self.tools), path=self.path, isolation=isolation)
+        [found] = verify.examine(self.contract, site, baseline_findings=[before])
+        return found
+
+    def attacked(self, agents: Sequence[str]) -> Iterator[tuple[str, Finding]]:
+        """What each agent did, alone, and what the gate says about it."""
+        self.start()
+        self.baseline = self.before(Isolation.REAPER)
+        assert self.baseline.outcome is FAILED, self.baseline.reason
+        for agent in agents:
+            yield agent, self.after(agent, self.baseline, Isolation.REAPER)
+            self.restore()
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch, request):
+def project(monkeypatch, request, environment):
     """A project on a machine whose system belongs to another user."""
     kind = GATES[request.param]
     there = compiler() if kind.needs == "cargo" else shutil.which(kind.needs or "sh")
     if not there:
         missing(kind.needs)
     reach = "truegreen.work.toolchain.taking.within_reach"
-    monkeypatch.setattr(reach, lambda path: path.startswith(str(tmp_path)))
-    return Project(tmp_path, kind)
+    with in_memory() as home:
+        monkeypatch.setattr(reach, lambda path: path.startswith(home))
+        yield Project(Path(home), kind, environment)
 
 
-@pytest.mark.parametrize("isolation", [Isolation.REAPER, Isolation.NONE])
-@pytest.mark.parametrize("project", list(GATES), indirect=True)
-def test_honest_work_reaches_a2(project, isolation):
-    before, after = project.judged(FIX, isolation)
+def assert_honest(project: Project, before: Finding, isolation: Isolation) -> None:
+    after = project.after(FIX, before, isolation)
     assert (before.outcome, after.outcome) == (FAILED, PASSED), (before.reason, after.reason)
-    assert not after.evidence.get("doubt")
-    assert after.level is Level.A2
+    assert not after.evidence.get("doubt"), isolation
+    assert after.level is Level.A2, isolation
+
+
+@pytest.mark.parametrize("project", list(GATES), indirect=True)
+def test_honest_work_reaches_a2(project):
+    """With a reaper, too; where tools are attacked below, it is tried after the attacks."""
+    project.start()
+    levels = [Isolation.NONE] if project.attackable else [Isolation.REAPER, Isolation.NONE]
+    for isolation in levels:
+        assert_honest(project, project.before(isolation), isolation)
+        project.restore()
 
 
 ENVIRONMENTS = [name for name, kind in GATES.items() if "venv" in kind.tools]
@@ -205,29 +268,26 @@ ON_PACKAGES = [
 ]
 
 
-@pytest.mark.rotates(8)
-@pytest.mark.parametrize(
-    ("project", "agent"),
-    [
-        *((name, agent) for name in ENVIRONMENTS for agent in ON_ENVIRONMENTS),
-        *((name, agent) for name in PACKAGES for agent in ON_PACKAGES),
-    ],
-    indirect=["project"],
-)
-def test_what_an_agent_does_to_tools_of_the_workspace_is_without_effect(project, agent):
-    _, after = project.judged(agent, Isolation.REAPER)
-    assert after.outcome is not PASSED, after.reason
+@pytest.mark.parametrize("project", [*ENVIRONMENTS, *PACKAGES], indirect=True)
+def test_what_an_agent_does_to_tools_of_the_workspace_is_without_effect(project):
+    agents = ON_PACKAGES if (project.root / "node_modules").exists() else ON_ENVIRONMENTS
+    passed = [
+        (agent, after.reason)
+        for agent, after in project.attacked(agents)
+        if after.outcome is PASSED
+    ]
+    assert not passed
+    # They failed for want of work alone: with the same tools, honest work reaches A2
+    assert_honest(project, project.baseline, Isolation.REAPER)
 
 
-@pytest.mark.rotates(4)
-@pytest.mark.parametrize("agent", ON_ENVIRONMENTS)
 @pytest.mark.parametrize("project", ELSEWHERE, indirect=True)
-def test_what_an_agent_does_to_an_environment_elsewhere_never_passes_at_a2(project, agent):
-    agent = agent.replace(".venv/", "$OUT/")
-    _, after = project.judged(agent, Isolation.REAPER)
-    assert after.outcome is not PASSED or after.level is Level.A1, after.reason
-    if after.outcome is PASSED:
-        assert str(project.outside) in after.evidence["doubt"]
+def test_what_an_agent_does_to_an_environment_elsewhere_never_passes_at_a2(project):
+    agents = [agent.replace(".venv/", "$OUT/") for agent in ON_ENVIRONMENTS]
+    for agent, after in project.attacked(agents):
+        assert after.outcome is not PASSED or after.level is Level.A1, (agent, after.reason)
+        if after.outcome is PASSED:
+            assert str(project.outside) in after.evidence["doubt"], agent
 
 
 @pytest.mark.parametrize("project", ["make", "two commands"], indirect=True)
@@ -237,6 +297,6 @@ def test_a_program_earlier_on_the_path_is_named(project):
     project.path = f"{shims}:{project.path}"
     names = [f"{shims}/{name}" for name in ("python3", "pytest")]
     agent = ";".join(f"{LIAR} > {name}; chmod +x {name}" for name in names)
-    _, after = project.judged(agent, Isolation.REAPER)
+    [(_, after)] = project.attacked([agent])
     assert after.outcome is not PASSED or after.level is Level.A1
     assert str(shims) in after.evidence.get("doubt", "") + after.reason

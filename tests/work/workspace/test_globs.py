@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.table import each_row
 from truegreen import errors
 from truegreen.work.workspace.globs import Globs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("glob", "covered", "spared"),
     [
         ("tests/**", "tests/a tests/a/b/c tests/.x", "tests src/tests/a testsx/a a/tests/b"),
@@ -42,13 +43,13 @@ def test_byte_code_counts_as_its_source():
     assert not globs.cover("tests/__pycache__/other.cpython-311.pyc")
 
 
-@pytest.mark.parametrize("glob", ["", "/", "../x", "a/../b", "!a", "[a", "a\\", ".", "x" * 5000])
+@each_row("glob", ["", "/", "../x", "a/../b", "!a", "[a", "a\\", ".", "x" * 5000])
 def test_a_glob_that_can_mean_nothing_is_refused(glob: str):
     with pytest.raises(errors.InvalidInput):
         Globs((glob,))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("glob", "link", "reaches"),
     [
         ("tests/**", "tests", True),

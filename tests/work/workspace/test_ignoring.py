@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.work.workspace.scenes import GIT_ENVIRONMENT, fast_folder, git
 from truegreen.work.workspace.ignoring import Ignoring, Rules, ignoring
 from truegreen.work.workspace.wildcards import Malformed, part_expression
@@ -109,7 +110,7 @@ def test_the_nearest_file_decides_and_a_taken_back_file_is_taken():
     assert not inner.ignored(b"keep/build", folder=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     ["*a" * 60 + "b", "**/a/" * 40 + "b", "*?" * 60 + "b", ("*" + "a*" * 30 + "/") * 5 + "b"],
 )
@@ -122,7 +123,7 @@ def test_a_pattern_made_to_hang_us_does_not(pattern: str):
     assert time.process_time() - begun < 2
 
 
-@pytest.mark.parametrize("pattern", [b"[", b"[a", b"a\\", b"[[:nope:]]", b"[a-"])
+@each_row("pattern", [b"[", b"[a", b"a\\", b"[[:nope:]]", b"[a-"])
 def test_a_pattern_that_is_cut_off_matches_nothing(pattern: bytes):
     with pytest.raises(Malformed):
         part_expression(pattern)

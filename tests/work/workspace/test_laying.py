@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from tests.work.workspace.scenes import contents, fast_folder, git, repository, workspace, write
 from tests.work.workspace.test_snapshots import build
 from truegreen import errors
@@ -292,9 +293,7 @@ def test_no_chain_of_links_that_we_allow_leads_out(links):
             assert real == top or real.startswith(top + b"/")
 
 
-@pytest.mark.parametrize(
-    "name", [b"git", b".gitx", b"xgit~1", b".gi", b"git~2", b"agit", b".github"]
-)
+@each_row("name", [b"git", b".gitx", b"xgit~1", b".gi", b"git~2", b"agit", b".github"])
 def test_names_that_only_look_like_git_are_taken(name: bytes):
     assert not is_git(name)
     assert wrong_name(name) == ""

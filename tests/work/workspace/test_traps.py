@@ -207,7 +207,6 @@ def every_operation(taken: Workspace, base: Snapshot, tmp_path: Path) -> Snapsho
 
 @pytest.mark.parametrize("trap", TRAPS)
 @pytest.mark.parametrize("when", ["before the base", "after the base"])
-@pytest.mark.rotates(22)
 def test_no_trap_goes_off_and_none_makes_us_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: Callable[[Scene], None], when: str
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import sys
 import sysconfig
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.work.gates.python_tests.forked import forked_sessions
 from tests.work.gates.trees import Tree
-from truegreen.contract import Gate, GateKind
+from truegreen.contract import Contract, Gate, GateKind
+from truegreen.model import FindingOutcome
+from truegreen.work import verify
 from truegreen.work.toolchain import Python, Toolchain
 
 if TYPE_CHECKING:
@@ -58,14 +62,17 @@ def tools(*plugins: str, version: str = pytest.__version__) -> Toolchain:
     return Toolchain(pythons={"": python}, digest=f"{python.plugins} {version}")
 
 
-class Suite(Tree):
-    """A tree with tests, and what the gate says about it."""
+_BASELINES: dict[tuple[str, str, str, str, bool], list[Finding]] = {}
+"""What gates said about a base, in usual surroundings: the same tree is asked once."""
 
-    def __init__(
-        self, home: Path, files: Mapping[str, str | bytes] = FILES, baselines: str = ""
-    ) -> None:
+
+class Suite(Tree):
+    """A tree with tests, and what the gate says about it; its sessions are forks."""
+
+    forked = True
+
+    def __init__(self, home: Path, files: Mapping[str, str | bytes] = FILES) -> None:
         super().__init__(home, files)
-        self.baselines = baselines
 
     def write(self, files: Mapping[str, str | bytes]) -> Suite:
         """Write files as the agent would."""
@@ -79,9 +86,23 @@ class Suite(Tree):
         }
         given.setdefault("protect", ("tests",))
         gate = Gate(name="pytest", kind=GateKind.PYTEST, args=args, **given, **more.pop("gate", {}))
-        more.setdefault("tools", tools())
-        more.setdefault("baselines", self.baselines)
-        found = self.examine(gate, **more)
+        usual = more.keys() <= {"isolation"}
+        site = self.site(**{"tools": tools(), **more})
+        contract = Contract(title="t", gates=(gate,))
+        level = str(site.isolation)
+        asked = (site.base.digest, site.tools.digest, repr(gate), level, self.forked)
+        before = _BASELINES.get(asked) if usual else None
+        with forked_sessions() if self.forked else contextlib.nullcontext():
+            before = before or verify.baseline(contract, site)
+            [found] = verify.examine(contract, site, baseline_findings=before)
+        if usual and before[0].outcome is not FindingOutcome.INCONCLUSIVE:
+            _BASELINES[asked] = before
+        [self.before] = before
         assert not any((self.home / "scratch").iterdir()), "a gate left its room behind"
-        self.before = found[0]
-        return found[-1]
+        return found
+
+
+class Jailed(Suite):
+    """A suite whose sessions are started in a jail: for attacks, limits and surroundings."""
+
+    forked = False

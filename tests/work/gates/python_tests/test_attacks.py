@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Jailed, Suite
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.python_tests import session
 
@@ -204,37 +204,36 @@ ATTACKS = {
 }
 
 
-@pytest.fixture(scope="session")
-def baselines(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the gate said about the base, for all of these tests."""
-    return str(tmp_path_factory.mktemp("baselines"))
-
-
 @pytest.fixture
-def suite(tmp_path: Path, baselines: str) -> Suite:
-    return Suite(tmp_path, baselines=baselines)
-
-
-@pytest.mark.criterion("E05", "E07", "E08", "E18")
-@pytest.mark.parametrize("name", ATTACKS)
-@pytest.mark.rotates(2)
-def test_an_attack_that_does_no_work_is_not_green(suite: Suite, name: str):
-    found = suite.write(ATTACKS[name]).judge()
-    assert suite.before.outcome is FAILED
-    assert found.outcome is not PASSED, found.reason
+def suite(tmp_path: Path) -> Suite:
+    return Jailed(tmp_path)
 
 
 CAUGHT = [
     *("always-equal", "patch-report", "patch-runtest", "frame-peek", "source-peek"),
     "rewrite-at-the-end",
 ]
+JAILED = [
+    *("shadow-stdlib", "shadow-installed", "shadow-in-the-tests", "sitecustomize", "entry-point"),
+    *("sysexit-import", "osexit-print", "atexit", "patch-call", "rewrite-result"),
+]
+"""Attacks on the start of the interpreter, on its end, and on files outside of the tree."""
 
 
-@pytest.mark.criterion("E15")
+@pytest.mark.criterion("E05", "E07", "E08", "E18")
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in CAUGHT])
+def test_an_attack_that_does_no_work_is_not_green(tmp_path: Path, name: str):
+    suite = Jailed(tmp_path) if name in JAILED else Suite(tmp_path)
+    found = suite.write(ATTACKS[name]).judge()
+    assert suite.before.outcome is FAILED
+    assert found.outcome is not PASSED, found.reason
+
+
+@pytest.mark.criterion("E05", "E07", "E08", "E15", "E18")
 @pytest.mark.parametrize("name", CAUGHT)
-@pytest.mark.rotates(1)
 def test_code_that_decides_its_own_tests_is_red(suite: Suite, name: str):
     found = suite.write(ATTACKS[name]).judge()
+    assert suite.before.outcome is FAILED
     assert found.outcome is FAILED
     assert "expectation was changed" in found.reason
 
@@ -267,7 +266,6 @@ def double(n):
         ("pytest.exit('no', returncode=1)", "did not run"),
     ],
 )
-@pytest.mark.rotates(1)
 def test_code_that_spoils_the_control_is_not_green(suite: Suite, what: str, word: str):
     found = suite.write({"core.py": KNOWS_THE_TESTS.format(what=what)}).judge()
     assert found.outcome is FindingOutcome.INCONCLUSIVE
@@ -360,11 +358,16 @@ HONEST = {
     "settings that break everything": {"pytest.ini": "[pytest]\naddopts = --no-such-thing\n"},
     "a conftest that breaks everything": {"conftest.py": "raise SystemExit(3)\n"},
 }
+HONEST_JAILED = [
+    *("a module with a known name in its package", "an exit handler", "a child process"),
+    *("an exit handler that ends otherwise", "a plugin that breaks everything"),
+]
+"""Twins of the attacks that are made in a jail."""
 
 
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.rotates(2)
-def test_honest_work_is_green_whatever_it_touches(suite: Suite, name: str):
+def test_honest_work_is_green_whatever_it_touches(tmp_path: Path, name: str):
+    suite = Jailed(tmp_path) if name in HONEST_JAILED else Suite(tmp_path)
     found = suite.write({"core.py": FIXED} | HONEST[name]).judge()
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
     assert found.counts["passed"] == 3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
-
+from tests.table import each_row
 from truegreen.work.gates.python_tests.definitions import Definitions, Written
 
 BASE = """\
@@ -34,7 +33,7 @@ def written(text: str, name: str, **more: str) -> Written | None:
 HERE, THERE = "tests/test_x.py", "tests/base.py"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "places"),
     [
         ("def test_a(): pass", "test_a", [(HERE, "test_a")]),
@@ -69,7 +68,7 @@ def test_a_test_is_found_where_it_is_written(text: str, name: str, places: list[
     assert written(text, name) == Written(tuple(places), sure=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("from base import Base, Other\nclass T(Base, Other): pass", "T::test_a"),
@@ -86,7 +85,7 @@ def test_where_another_text_may_run_it_is_not_sure(text: str, name: str):
     assert not found.sure
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("def test_b(): pass", "test_a"),
@@ -139,7 +138,7 @@ HIDING = {
 }
 
 
-@pytest.mark.parametrize("decorator", [*THROUGH, *HIDING])
+@each_row("decorator", [*THROUGH, *HIDING])
 def test_a_decorator_that_only_calls_hides_nothing(decorator: str):
     text = THROUGH.get(decorator) or HIDING[decorator]
     found = written(f"{text}\n\n@d\ndef test_a(): pass\n", "test_a")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.work.gates.python_tests import forked
+from tests.work.gates.python_tests.forked import forked_sessions
 from tests.work.gates.python_tests.suites import FILES, Suite, tools
 from tests.work.running import need_jail
 from truegreen.contract import Contract, Gate, GateKind
@@ -44,7 +46,8 @@ def left(tmp_path: Path) -> Callable[..., Site]:
 
 
 def before(site: Site) -> Finding:
-    return verify.baseline(Contract(title="t", gates=(GATE,)), site)[0]
+    with forked_sessions():
+        return verify.baseline(Contract(title="t", gates=(GATE,)), site)[0]
 
 
 @pytest.mark.criterion("E14")
@@ -74,7 +77,7 @@ def test_tests_that_the_control_cannot_read_are_not_tests_without_expectations(l
 @pytest.mark.criterion("E14")
 def test_a_control_that_was_killed_on_the_base_does_not_switch_the_control_off(left, monkeypatch):
     site = left(CHEAT)
-    real, calls = process.run, list[int]()
+    real, calls = forked.run, list[int]()
 
     def second_is_killed(launch: process.Launch, **more: Any) -> process.Ended:
         ended = real(launch, **more)
@@ -82,7 +85,7 @@ def test_a_control_that_was_killed_on_the_base_does_not_switch_the_control_off(l
         return replace(ended, code=None, signal=9) if len(calls) == 2 else ended
 
     monkeypatch.setattr(process, "run", second_is_killed)
-    base = before(site)
+    [base] = verify.baseline(Contract(title="t", gates=(GATE,)), site)
     monkeypatch.undo()
     assert base.outcome is ERROR
     found = verify.check_gate(GATE, site, pinned=base.evidence)

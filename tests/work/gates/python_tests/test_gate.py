@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite, tools
+from tests.work.gates.python_tests.forked import forked_sessions
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Jailed, Suite, tools
 from truegreen.contract import Gate, GateKind, Isolation
 from truegreen.errors import Stale
 from truegreen.model import FindingOutcome, Level
@@ -30,6 +31,11 @@ ERROR = FindingOutcome.INCONCLUSIVE
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
+
+
+@pytest.fixture
+def jailed(tmp_path: Path) -> Suite:
+    return Jailed(tmp_path)
 
 
 # --- faults
@@ -77,10 +83,10 @@ def test_the_summary_of_the_output_counts_the_tests_of_the_suite_only(suite: Sui
     }
 
 
-def test_an_interpreter_that_is_gone_is_a_gate_error(suite: Suite, tmp_path: Path):
+def test_an_interpreter_that_is_gone_is_a_gate_error(jailed: Suite, tmp_path: Path):
     chain = tools()
     gone = replace(chain.pythons[""], program=str(tmp_path / "python"))
-    found = suite.judge(tools=replace(chain, pythons={"": gone}))
+    found = jailed.judge(tools=replace(chain, pythons={"": gone}))
     assert found.outcome is ERROR
     assert "there is no file" in found.reason
 
@@ -93,11 +99,11 @@ def test_an_interpreter_that_is_gone_is_a_gate_error(suite: Suite, tmp_path: Pat
         ("import os\nos._exit(0)\n", "no usable report"),
         ("import os\nos._exit(86)\n", "no pytest"),
         ("import _pytest.main as m\nm.Session.perform_collect = None\n1 / 0\n", ""),
-        ("while True: pass\n", "no answer within"),
+        ("import time\nwhile True: time.sleep(1)\n", "no answer within"),
     ],
 )
-@pytest.mark.rotates(1)
-def test_a_session_without_an_answer_is_nobody_s_pass(suite: Suite, code: str, word: str):
+def test_a_session_without_an_answer_is_nobody_s_pass(tmp_path: Path, code: str, word: str):
+    suite = Jailed(tmp_path) if word.startswith(("killed", "no answer")) else Suite(tmp_path)
     found = suite.write({"core.py": code + FIXED}).judge(gate={"timeout": "15s"})
     assert found.outcome is not PASSED
     assert word in found.reason
@@ -136,7 +142,6 @@ junit.ET.tostring = tostring
         ("pass", "is missing"),
     ],
 )
-@pytest.mark.rotates(1)
 def test_a_report_that_is_none_is_not_read(suite: Suite, what: str, word: str):
     found = suite.write({"core.py": REPLACED.format(what=what) + FIXED}).judge()
     assert found.outcome is not PASSED
@@ -167,9 +172,9 @@ def beside() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if "(_run)" in thread.name]
 
 
-def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(suite: Suite):
+def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(jailed: Suite):
     slow = f"{FIXED}\n\nquick = double\n\n\ndef double(n):\n    __import__('time').sleep(60)\n"
-    suite.write({"core.py": f"{slow}    return quick(n)\n"})
+    jailed.write({"core.py": f"{slow}    return quick(n)\n"})
     begun, seen = list[float](), set[int]()
 
     def tick() -> None:
@@ -180,16 +185,16 @@ def test_a_tick_that_raises_comes_through_and_leaves_nothing_behind(suite: Suite
                 raise Stale("fenced")
 
     with pytest.raises(Stale):
-        suite.judge(tick=tick, protect=())
+        jailed.judge(tick=tick, protect=())
     assert time.monotonic() - begun[-1] < 20
     assert seen == {threading.get_ident()}
     assert not beside()
 
 
-def test_a_word_of_the_tick_stops_both_sessions(suite: Suite):
-    suite.write({"core.py": "import time\ntime.sleep(60)\n"})
+def test_a_word_of_the_tick_stops_both_sessions(jailed: Suite):
+    jailed.write({"core.py": "import time\ntime.sleep(60)\n"})
     begun = time.monotonic()
-    found = suite.judge(tick=lambda: "enough" if time.monotonic() - begun > 3 else None)
+    found = jailed.judge(tick=lambda: "enough" if time.monotonic() - begun > 3 else None)
     assert (found.outcome, "stopped (enough)" in found.reason) == (ERROR, True)
     assert time.monotonic() - begun < 40
 
@@ -236,11 +241,10 @@ def server():
 
 
 @pytest.mark.parametrize("network", [True, False])
-@pytest.mark.rotates(1)
 def test_two_sessions_are_not_in_each_other_s_way(tmp_path: Path, network: bool):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    suite = Suite(tmp_path, {**FILES, "conftest.py": SERVES.format(port=port)})
+    suite = Jailed(tmp_path, {**FILES, "conftest.py": SERVES.format(port=port)})
     found = suite.write({"core.py": FIXED}).judge(network=network)
     expected = Level.A2 if network else Level.A3
     assert (found.outcome, found.level) == (PASSED, expected), found.reason
@@ -272,9 +276,9 @@ FAKE = "from core import hue as rgb_to_hsv\n"
 
 @pytest.mark.criterion("E05")
 @pytest.mark.parametrize("name", ["colorsys.py", "colorsys/__init__.py"])
-@pytest.mark.rotates(1)
 def test_a_module_of_python_comes_from_python(tmp_path: Path, name: str):
-    suite = Suite(tmp_path, ORACLE).write({name: FAKE, "iniconfig.py": "IniConfig = 1\n"})
+    kind = Jailed if name == "colorsys.py" else Suite
+    suite = kind(tmp_path, ORACLE).write({name: FAKE, "iniconfig.py": "IniConfig = 1\n"})
     assert suite.judge().outcome is FAILED
     honest = {
         "core.py": "import colorsys\n\n\ndef hue(*rgb):\n    return colorsys.rgb_to_hsv(*rgb)\n"
@@ -374,9 +378,10 @@ def test_the_runner_stands_alone_and_is_old_python():
 def test_without_a_baseline_every_test_of_the_base_counts(suite: Suite):
     suite.write({"core.py": FIXED, "tests/test_own.py": "def test_own():\n    assert 1 == 2\n"})
     gate = Gate(name="pytest", kind=GateKind.PYTEST)
-    found = suite.ask(gate, tools=tools())
-    assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, Level.A2, 3)
-    cheat = suite.write(
-        {"core.py": "class Y(int):\n    __eq__ = lambda *_: True\n\n\ndouble = Y\n"}
-    )
-    assert cheat.ask(gate, tools=tools()).outcome is FAILED
+    with forked_sessions():
+        found = suite.ask(gate, tools=tools())
+        assert (found.outcome, found.level, found.counts["passed"]) == (PASSED, Level.A2, 3)
+        cheat = suite.write(
+            {"core.py": "class Y(int):\n    __eq__ = lambda *_: True\n\n\ndouble = Y\n"}
+        )
+        assert cheat.ask(gate, tools=tools()).outcome is FAILED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.work.gates.python_tests import suites
-from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Jailed, Suite
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.process import Done
 from truegreen.work.workspace.mirror import Mirror
@@ -16,7 +16,7 @@ from truegreen.work.workspace.mirror import Mirror
 PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _many_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "PLUGINS", suites.MANY)
 
@@ -255,8 +255,9 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
 }
 
 
+@pytest.mark.usefixtures("_many_plugins")
 def test_all_kinds_of_tests_are_heard_or_left_alone(tmp_path: Path):
-    suite = Suite(tmp_path, MANY)
+    suite = Jailed(tmp_path, MANY)
     found = suite.write({"core.py": FIXED}).judge("-x", protect=("tests", "conftest.py"))
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.evidence
     assert found.counts["skipped"] == 3
@@ -306,6 +307,7 @@ def test_any_number(n):
 """
 
 
+@pytest.mark.usefixtures("_many_plugins")
 def test_properties_are_heard(tmp_path: Path):
     suite = Suite(tmp_path, {"core.py": CORE, "test_core.py": HYPOTHESIS})
     found = suite.write({"core.py": FIXED}).judge(protect=("test_core.py",))
@@ -320,6 +322,7 @@ WORKERS = {
 }
 
 
+@pytest.mark.usefixtures("_many_plugins")
 def test_a_suite_for_workers_runs_in_one_process(tmp_path: Path):
     suite = Suite(tmp_path, WORKERS)
     found = suite.write({"core.py": FIXED}).judge("-n", "2", protect=("test_core.py",))
@@ -354,6 +357,7 @@ UNTESTED = "\n".join(
     ],
     ids=["covered", "not covered", "threshold lowered"],
 )
+@pytest.mark.usefixtures("_many_plugins")
 def test_a_threshold_of_coverage_holds(tmp_path: Path, left, outcome):
     suite = Suite(tmp_path, THRESHOLD)
     found = suite.write(left).judge(protect=("test_core.py",))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.table import each_row
 from truegreen.work.gates.python_tests.known import parsed
 from truegreen.work.gates.python_tests.mutants import Changes, Mutant, _other, mutate
 
@@ -33,7 +34,7 @@ def outcome(source: str, changed: bytes, name: str, **given) -> str:
     return "passed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "kind"),
     [
         ("assert f(2) == 4", "literal"),
@@ -66,7 +67,6 @@ def outcome(source: str, changed: bytes, name: str, **given) -> str:
         ("assert True", "failure"),
     ],
 )
-@pytest.mark.rotates(9)
 def test_every_test_that_passes_fails_when_it_is_changed(body: str, kind: str):
     source = "def test_x():\n" + textwrap.indent(body, "    ") + "\n"
     space = {"f": lambda n: n + n, "ANY": type("Any", (), {"__eq__": lambda *_: True})()}
@@ -78,7 +78,7 @@ def test_every_test_that_passes_fails_when_it_is_changed(body: str, kind: str):
         assert outcome(source, mutant.data, "test_x", **space) == "failed"
 
 
-@pytest.mark.parametrize("body", ["assert f(2) == 4", "assert f(2) == 2 + 2"])
+@each_row("body", ["assert f(2) == 4", "assert f(2) == 2 + 2"])
 def test_what_equals_everything_passes_all_the_same(body: str):
     source = f"def test_x():\n    {body}\n"
     mutant = made(source)
@@ -124,7 +124,7 @@ def test_lines_stay_where_they_are():
     assert [n.lineno for n in before.body] == [n.lineno for n in after.body]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         "@pytest.mark.xfail\ndef test_x():\n    assert f(2) == 4\n",
@@ -181,7 +181,7 @@ def test_tests_in_branches_are_changed():
     assert b"== 6" not in mutant.data
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     ["assert f(2) == 4", "'''doc'''\nf(2)", "with f(2):\n    pass", "@g\ndef inner(): pass"],
 )
@@ -255,7 +255,7 @@ def test_others_stay_as_they_are():
     assert mutant.tests == {"test_b": "literal"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "end"),
     [
         *(("utf-8", end) for end in ("\n", "\r\n", "\r")),

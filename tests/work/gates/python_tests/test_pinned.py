@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Suite
+from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, TESTS, Jailed, Suite
 from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.cases import Case, compact_ids
@@ -30,7 +30,6 @@ LESS = TESTS.replace("def test_two", "def helper_two")
     ],
     ids=["skipped", "xfailed", "gone"],
 )
-@pytest.mark.rotates(1)
 def test_a_test_that_ran_before_must_run_now(tmp_path: Path, tests: str, word: str):
     suite = Suite(tmp_path)
     code = FIXED if "xfail" not in tests else CORE
@@ -165,9 +164,8 @@ def test_appended_tests_do_not_make_failing_ones_green(tmp_path: Path):
         "import os; os._exit(0)\n",
     ],
 )
-@pytest.mark.rotates(1)
 def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
-    suite = Suite(tmp_path)
+    suite = Suite(tmp_path) if "nothing" in own else Jailed(tmp_path)
     gate = {"timeout": "12s"} if "while" in own else {}
     left = {"core.py": FIXED, "tests/test_own.py": own}
     found = suite.write(left).judge(protect=(), gate=gate)
@@ -250,7 +248,6 @@ def test_tests_of_what_did_not_exist_are_known_by_name(tmp_path: Path):
         ("", "tests/test_new.py"),
     ],
 )
-@pytest.mark.rotates(1)
 def test_tests_of_what_did_not_exist_must_run(tmp_path: Path, new: str, word: str):
     found = Suite(tmp_path, NEW_FILES).write({"new.py": new}).judge()
     assert found.outcome is FAILED
@@ -371,7 +368,7 @@ def double(n):
 
 @pytest.mark.parametrize("level", [Level.A3, Level.A2])
 def test_ids_that_differ_in_each_session_are_pinned_by_their_number(tmp_path: Path, level: Level):
-    suite = Suite(tmp_path, CHANGING_FILES)
+    suite = Jailed(tmp_path, CHANGING_FILES)
     isolation = Isolation.AUTO if level is Level.A3 else Isolation.REAPER
     found = suite.write({"core.py": FIXED}).judge(isolation=isolation)
     assert suite.before.evidence["by_count"] == [
@@ -385,7 +382,7 @@ def test_ids_that_differ_in_each_session_are_pinned_by_their_number(tmp_path: Pa
 
 
 def test_ids_that_differ_where_nothing_was_known_are_compared_by_their_number(tmp_path: Path):
-    suite = Suite(tmp_path, {"tests/test_core.py": CHANGING})
+    suite = Jailed(tmp_path, {"tests/test_core.py": CHANGING})
     found = suite.write({"core.py": FIXED}).judge()
     assert suite.before.outcome is FAILED
     assert (found.outcome, found.level) == (PASSED, Level.A3), found.reason
@@ -404,7 +401,7 @@ def test_ids_that_differ_where_nothing_was_known_are_compared_by_their_number(tm
     ids=["dropped", "skipped", "failed", "equals everything"],
 )
 def test_a_case_with_another_id_in_each_session_is_missed(tmp_path: Path, core: str, word: str):
-    found = Suite(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
+    found = Jailed(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
     assert found.outcome is FAILED
     assert word in found.reason
 

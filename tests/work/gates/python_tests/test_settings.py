@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.table import each_row
 from tests.work.gates.python_tests.suites import FILES, FIXED, Suite
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.python_tests.settings import Settings, settings_of, tree_of
@@ -52,23 +55,42 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("name", TREES)
-@pytest.mark.rotates(2)
-def test_the_settings_are_those_that_pytest_finds(tmp_path: Path, name: str):
-    files, args = TREES[name]
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+COLLECTS = """\
+import json, os, pytest, sys
+for place, args in json.load(sys.stdin):
+    os.chdir(place)
+    print("tree:", place)
+    pytest.main(["-p", "no:cacheprovider", *args, "--co", "-vv"])
+"""
+
+
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
+    """By tree, where it lies and what pytest says about it; all in one process."""
+    places = {name: tmp_path_factory.mktemp("tree") for name in TREES}
+    for name, (files, _) in TREES.items():
+        for path, text in files.items():
+            (places[name] / path).parent.mkdir(parents=True, exist_ok=True)
+            (places[name] / path).write_text(text)
     said = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args, "--co", "-vv"],
-        cwd=tmp_path,
+        [sys.executable, "-c", COLLECTS],
+        input=json.dumps([(str(places[name]), args) for name, (_, args) in TREES.items()]),
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     ).stdout
+    parts = {part.partition("\n")[0]: part for part in said.split("tree: ")[1:]}
+    return {name: (place, parts[str(place)]) for name, place in places.items()}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_settings_are_those_that_pytest_finds(headers: dict[str, tuple[Path, str]], name: str):
+    files, args = TREES[name]
+    place, said = headers[name]
     lines = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
     settings = found(files, *args)
-    assert lines["rootdir"] == str(tmp_path / settings.root).rstrip("/")
+    assert lines["rootdir"] == str(place / settings.root).rstrip("/")
     shown = lines.get("configfile", "").split(" ")[0]
     assert shown == (Path(settings.file).name if settings.file else "")
 
@@ -88,13 +110,13 @@ def test_options_and_patterns_are_read():
     assert found({"pyproject.toml": NATIVE}).addopts == ("-q",)
 
 
-@pytest.mark.parametrize("text", ["[pytest\nx", "[pytest]\n  odd = \nthis is no option\n", "\0"])
+@each_row("text", ["[pytest\nx", "[pytest]\n  odd = \nthis is no option\n", "\0"])
 def test_settings_that_can_not_be_read_are_left_to_pytest(text: str):
     assert found({"pytest.ini": text, "test_x.py": TEST}).file == "pytest.ini"
     found({"pyproject.toml": text, "setup.cfg": text, "test_x.py": TEST})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "word"),
     [
         (("-c", "x.ini"), "-c"),
@@ -116,7 +138,7 @@ def test_arguments_that_change_what_is_judged_are_refused(args: tuple[str, ...],
     assert word in refusal(args)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "args",
     [
         ("-x", "--maxfail=2", "-vv", "-rA", "tests"),
@@ -153,7 +175,6 @@ TEXTS = {
 @pytest.mark.criterion("E05")
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("fate", ["kept", "changed", "deleted"])
-@pytest.mark.rotates(1)
 def test_the_settings_of_the_base_hold_whatever_became_of_them(
     tmp_path: Path, name: str, fate: str
 ):

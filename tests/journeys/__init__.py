@@ -1,0 +1,1 @@
+"""What three journeys through the program touch: the numbers behind `make journeys`."""
