@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,11 +38,16 @@ pytest_plugins = ["tests.criteria"]
 TEMPLATE = "truegreen_template"
 POSTGRES_HOME = pytest.StashKey[Path | None]()
 CLOSING = pytest.StashKey[contextlib.ExitStack]()
+THREADS = pytest.StashKey[frozenset[threading.Thread]]()
+THREAD_SECONDS = 10.0
 
-# No example database: a run must not depend on what an earlier run left behind.
-hypothesis.settings.register_profile("ci", database=None, deadline=None)
+# Every run tries the same examples, whatever an earlier run left behind; `make nightly` tries others.
+hypothesis.settings.register_profile("ci", database=None, deadline=None, derandomize=True)
 hypothesis.settings.register_profile(
-    "thorough", parent=hypothesis.settings.get_profile("ci"), max_examples=1000
+    "thorough",
+    parent=hypothesis.settings.get_profile("ci"),
+    derandomize=False,
+    max_examples=1000,
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
@@ -108,6 +114,25 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long goes first: at the end, one worker would wait for the other."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Note which threads there are when a test begins."""
+    item.stash[THREADS] = frozenset(threading.enumerate())
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that leaves a thread running: the next tests would run beside it."""
+    result = yield
+    now = frozenset(threading.enumerate())
+    for thread in now - item.stash.get(THREADS, now):
+        thread.join(THREAD_SECONDS)
+        if thread.is_alive():
+            pytest.fail(f"the test left a thread running: {thread}", pytrace=False)
+    return result
 
 
 @pytest.hookimpl(optionalhook=True)

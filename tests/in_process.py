@@ -62,6 +62,7 @@ def call(
     """The command to its end, without input."""
     command = [os.fsdecode(word) for word in (SCRIPT, *words)]
     handlers = [signal.getsignal(number) for number in _SIGNALS]
+    threads = threading.enumerate()
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")
     err = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace")
     with open(os.devnull, encoding="utf-8") as nothing, _elsewhere(environ, folder):
@@ -73,7 +74,7 @@ def call(
             finally:
                 gc.enable()
     assert [signal.getsignal(number) for number in _SIGNALS] == handlers, "a signal handler is left"
-    assert _OURS.issuperset(threading.enumerate()), "a thread is left"
+    assert not set(threading.enumerate()).difference(threads), "a thread is left"
     return subprocess.CompletedProcess(command, status, _written(out), _written(err))
 
 

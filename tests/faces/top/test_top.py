@@ -117,6 +117,19 @@ def test_a_terminal_of_thirty_lines_shows_live_runs_and_tasks_under_the_inbox(
     play(script, size=(100, 30))
 
 
+@pytest.mark.parametrize("lines, tall", [(27, False), (28, True)])
+def test_the_layout_follows_the_size_when_a_resize_event_was_missed(
+    play: Play, lines: int, tall: bool
+) -> None:
+    async def script(stage: Stage) -> None:
+        screen = stage.app.screen_stack[0]
+        screen.set_class(not tall, "-tall")
+        await stage.until(lambda: screen.has_class("-tall") is tall)
+        assert stage.shows("tasks") is tall
+
+    play(script, size=(100, lines))
+
+
 @pytest.mark.criterion("L19")
 def test_the_headline_counts_what_there_is_to_look_at(play: Play, book: Ledger) -> None:
     silent(book)

@@ -59,7 +59,6 @@ class Top(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH = "top.tcss"
     TITLE = "truegreen"
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (_TALL, "-tall")]  # noqa: RUF012 - as the library has it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "list('inbox')", "inbox", show=False),
         Binding("2", "list('live')", "live", show=False),
@@ -198,6 +197,8 @@ class Top(App[None]):
         stack = self.screen_stack
         if not self._laid_out or not stack or not stack[0].query("#headline"):
             return  # not there yet, or somebody has just left
+        # The library's breakpoints miss a resize that comes before the screen is mounted.
+        stack[0].set_class(self.size.height >= _TALL, "-tall")
         stack[0].query_one("#headline", Static).update(headline(self._picture, self._stale))
         if self._picture is None:
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 
 from truegreen.tuples import NamedTuple
 from truegreen.work.toolchain import Pin, Toolchain
@@ -47,22 +47,28 @@ def newest_code(folder: str, since: int, known: Container[str] = ()) -> str:
 
     `known` are paths that are compared otherwise.
     """
-    for path, status in _files(folder):
-        changed = status.st_ctime_ns >= since
-        if changed and path.endswith(_CODE) and path not in known:
-            return path
-    return ""
+    found = []
+    pending = [folder]
+    while pending:
+        try:
+            entries = os.scandir(pending.pop())
+        except OSError:
+            continue  # gone since its parent was read, or unreadable for a gate, too
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != _BYTE_CODE:
+                        pending.append(entry.path)
+                elif entry.name.endswith(_CODE) and _changed(entry, since):
+                    found.append(entry.path)
+    return min((path for path in found if path not in known), default="")
 
 
-def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != _BYTE_CODE)
-        for name in sorted(names):
-            path = os.path.join(place, name)
-            try:
-                yield path, os.lstat(path)
-            except OSError:
-                continue  # gone since its folder was read
+def _changed(entry: os.DirEntry[str], since: int) -> bool:
+    try:
+        return entry.stat(follow_symlinks=False).st_ctime_ns >= since
+    except OSError:
+        return False  # gone since its folder was read
 
 
 def _ignored_in(pin: Pin, tools: Toolchain) -> Callable[[str, bool], bool]:
