@@ -31,9 +31,9 @@ FILES = {
 
 
 @pytest.fixture
-def project(walk: Walk, small_python: Path) -> Walk:
+def project(walk: Walk, python_with_pytest: str) -> Walk:
     """A package whose build wrote a file that git ignores; its one test fails."""
-    walk.python = str(small_python.parent)
+    walk.python = python_with_pytest
     for name, text in FILES.items():
         path = walk.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
