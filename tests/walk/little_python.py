@@ -69,7 +69,11 @@ def _base(folder: Path) -> Path:
         if mine:
             library = Path(sysconfig.get_path("stdlib"))
             ignored = shutil.ignore_patterns(*LEFT_OUT)
-            shutil.copytree(library, folder / "lib" / NAME, ignore=ignored, symlinks=True)
+            copy = folder / sys.platlibdir / NAME
+            shutil.copytree(library, copy, ignore=ignored, symlinks=True)
             program.parent.mkdir()
             shutil.copy2(Path(sys.executable).resolve(), program)
+            shared = Path(*map(sysconfig.get_config_var, ("LIBDIR", "INSTSONAME")))
+            if ".so" in shared.name and shared.is_file():  # some look for it beside themselves
+                shutil.copy2(shared, copy.parent)
     return program

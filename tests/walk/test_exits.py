@@ -306,7 +306,8 @@ def test_an_attempt_that_is_interrupted_before_its_agent_is_canceled(
     with subprocess.Popen(
         program, env=walk.environ(), cwd=walk.folder, stderr=subprocess.PIPE
     ) as started:
-        until(lambda: walk.ledger().task(task).run_status == "starting")
+        ledger = walk.ledger()
+        until(lambda: ledger.task(task).run_status == "starting")
         time.sleep(0.3)
         started.send_signal(signal.SIGINT)
         assert_canceled(walk, tmp_path, started)
