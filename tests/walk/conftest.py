@@ -19,6 +19,7 @@ import pytest
 from tests import in_process
 from tests.faces.conftest import SCRIPT, Answer, environ, tg
 from tests.forking import Forge
+from tests.walk.little_python import environment
 from truegreen.record.ledger import Ledger, open_ledger
 
 __all__ = ["environ", "tg"]
@@ -178,11 +179,23 @@ def result(text: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def slim_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+def pythons(shared_tools: Path) -> Path:
+    """A folder for environments, one for all workers."""
+    folder = shared_tools.with_name("pythons")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def slim_python(pythons: Path) -> str:
     """A folder with a Python that has no packages: gates pin what they run with."""
-    folder = tmp_path_factory.mktemp("python")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return str(folder / "bin")
+    return str(environment(pythons / "slim"))
+
+
+@pytest.fixture(scope="session")
+def python_with_pytest(pythons: Path) -> str:
+    """A folder with a Python that has pytest and nothing else: its start costs a third."""
+    return str(environment(pythons / "tested", "pytest"))
 
 
 @pytest.fixture

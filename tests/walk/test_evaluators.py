@@ -124,22 +124,21 @@ def test_a_silent_end_without_a_gate_is_rescued_by_a_judge_where_work_is_seen(wa
 
 @pytest.mark.criterion("F09", "F10")
 @pytest.mark.parametrize(
-    "body",
+    "bodies",
     [
-        says(score=math.nan, verdict="pass"),
-        says(score=7, verdict="pass"),
-        says(score="0.9", verdict="pass"),
-        says(verdict="pass", reason="no score"),
-        says(score=0.9, verdict="splendid"),
-        "print('no JSON')",
-        "",
-        "sys.exit(1)",
-        "os.kill(os.getpid(), 9)",
+        (says(score=math.nan, verdict="pass"), says(score=7, verdict="pass")),
+        (says(score="0.9", verdict="pass"), says(verdict="pass", reason="no score")),
+        (says(score=0.9, verdict="splendid"), "print('no JSON')"),
+        ("", "sys.exit(1)"),
+        ("os.kill(os.getpid(), 9)", "os.kill(os.getpid(), 9)"),
     ],
-    ids=["nan", "seven", "text", "none", "word", "prose", "silence", "exit", "killed"],
+    ids=["nan, seven", "text, none", "word, prose", "silence, exit", "killed"],
 )
-def test_no_usable_answer_is_tried_twice_and_then_a_persons(walk: Walk, body: str) -> None:
-    judge = Judge(walk, body)
+def test_no_usable_answer_is_tried_twice_and_then_a_persons(
+    walk: Walk, bodies: tuple[str, str]
+) -> None:
+    """The first answer of a pair is given at the first try: a usable one would decide."""
+    judge = Judge(walk, f"exec({bodies!r}[len(open(log.name).readlines()) - 1])")
     got = walk.run(*GATE, *judge.option, *ONCE, *shell(WORK))
     assert (got.status, got.task["task_status"]) == (3, "needs_review")
     assert "evaluator_unavailable" in got.task["verdict"]["reason"]

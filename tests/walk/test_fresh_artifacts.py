@@ -12,6 +12,7 @@ from tests.walk.conftest import Walk
 LAST_NIGHT = '{"task_status": "succeeded", "night": 1}\n'
 NEW = """printf '{"task_status": "succeeded", "night": 2}' > report.json"""
 GATED = 'gates = ["report"]'
+BOTH = 'gates = ["report", "value"]'
 SAME = "cp report.json draft; mv draft report.json"
 
 
@@ -19,17 +20,15 @@ def settings(walk: Walk, agent: str, gate: str = "", *, task: str = GATED) -> No
     """A nightly routine with an agent that does this."""
     command = json.dumps(["sh", "-c", agent])
     (walk.folder / "truegreen.toml").write_text(
-        f"[gates.report]\n{gate or GATES['exists']}\n"
+        f"[gates.report]\n{gate or EXISTS}\n[gates.value]\n{VALUE}\n"
         f"[tasks.report]\ncommand = {command}\nmax_attempts = 1\n"
         f"{task}\n"
         '[routines.nightly]\ntask = "report"\nschedule = "0 3 * * *"\n'
     )
 
 
-GATES = {
-    "exists": 'kind = "exists"\npaths = ["report.json"]',
-    "json": 'kind = "json"\npath = "report.json"\npointer = "/task_status"\nequals = "succeeded"',
-}
+EXISTS = 'kind = "exists"\npaths = ["report.json"]'
+VALUE = 'kind = "json"\npath = "report.json"\npointer = "/task_status"\nequals = "succeeded"'
 
 
 def night(walk: Walk) -> dict[str, Any]:
@@ -42,7 +41,6 @@ def night(walk: Walk) -> dict[str, Any]:
     return shown
 
 
-@pytest.mark.parametrize("kind", list(GATES))
 @pytest.mark.parametrize(
     ("agent", "status"),
     [
@@ -54,22 +52,31 @@ def night(walk: Walk) -> dict[str, Any]:
     ],
 )
 def test_a_routine_passes_only_with_a_report_of_its_own_night(
-    walk: Walk, kind: str, agent: str, status: str
+    walk: Walk, agent: str, status: str
 ) -> None:
+    """Two kinds of gates look at the report, and say the same of it."""
     (walk.folder / "report.json").write_text(LAST_NIGHT)
-    settings(walk, agent, GATES[kind])
+    settings(walk, agent, task=BOTH)
     task = night(walk)
-    assert task["task_status"] == status, task["runs"][-1]["verdict"]
+    verdict = task["runs"][-1]["verdict"]
+    assert task["task_status"] == status, verdict
+    found = {f["check"]: f for f in verdict["findings"] if f["binding"]}
+    assert found.keys() == {"report", "value"}
     if status == "failed":
         assert task["cell"] == "silent_failure"
-        assert "report.json is from before this run" in task["runs"][-1]["verdict"]["reason"]
+        assert "report.json is from before this run" in verdict["reason"]
+        for each in found.values():
+            assert each["outcome"] == "failed", each
+            assert "report.json is from before this run" in each["reason"]
     else:
-        assert task["runs"][-1]["verdict"]["proof"]["status"] == "shown"
+        assert {each["outcome"] for each in found.values()} == {"passed"}
+        assert verdict["proof"]["status"] == "shown"
+        assert set(verdict["proof"]["by"]) == {"gate:report", "gate:value"}
 
 
 def test_a_routine_can_do_without(walk: Walk) -> None:
     (walk.folder / "report.json").write_text(LAST_NIGHT)
-    settings(walk, "true", GATES["exists"] + "\nfresh = false")
+    settings(walk, "true", EXISTS + "\nfresh = false")
     task = night(walk)
     (finding,) = (f for f in task["runs"][-1]["verdict"]["findings"] if f["binding"])
     assert (finding["outcome"], finding["before"]) == ("passed", "passed")
@@ -97,5 +104,5 @@ def test_an_artifact_that_is_the_status_is_never_last_nights(
 
 def test_a_gate_by_itself_asks_for_no_fresh_artifact(walk: Walk) -> None:
     (walk.folder / "report.json").write_text(LAST_NIGHT)
-    settings(walk, "true", GATES["exists"] + "\nfresh = true")
+    settings(walk, "true", EXISTS + "\nfresh = true")
     assert walk.tg("gate", "report").status == 0

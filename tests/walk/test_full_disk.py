@@ -54,6 +54,15 @@ def listed():
 found = {}
 """
 READ = """
+from tests.forking import Forge
+
+forge = Forge()  # twenty commands
+
+def tg(*words):
+    done = forge.run(words, os.environ, work, 40)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    return {"words": words[0], "status": done.returncode, "out": out, "err": err}
+
 found["add"] = tg("add", "--title", "one", "--gate", "test -e made", "--", "touch", "made")
 (task,) = [each["id"] for each in listed()]
 dead = started("--title", "dead", "--", "sh", "-c", "touch started; sleep 100")
@@ -70,6 +79,7 @@ found["writing"] = [tg_on_full_disk(words[0], "--json", *words[1:]) for words in
 found["told"] = tg_on_full_disk("add", "--", "true")
 (disk / "fill").unlink()
 found["then"] = [(each["title"], each["task_status"]) for each in listed()]
+forge.close()
 print(json.dumps(found))
 """
 RUN = """

@@ -22,6 +22,9 @@ FILES = {
     "tests/test_calc.py": (
         "from demo.calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
     ),
+    "tests/plain.py": (
+        "import sys\nsys.path.insert(0, 'src')\nfrom demo.calc import add\nassert add(2, 3) == 5\n"
+    ),
     "check.py": (
         "import os, sys\nsys.path.insert(0, 'src')\nprint(os.environ['DATABASE_URL'])\n"
         "from demo.calc import add\nassert add(2, 3) == 5\n"
@@ -31,9 +34,9 @@ FILES = {
 
 
 @pytest.fixture
-def project(walk: Walk, small_python: Path) -> Walk:
+def project(walk: Walk, python_with_pytest: str) -> Walk:
     """A package whose build wrote a file that git ignores; its one test fails."""
-    walk.python = str(small_python.parent)
+    walk.python = python_with_pytest
     for name, text in FILES.items():
         path = walk.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,16 +169,24 @@ def test_both_can_stand_in_the_settings(project: Walk):
     assert (got.status, got.task["task_status"]) == (0, "succeeded"), after(got)
 
 
-@pytest.mark.parametrize("how", ["git add -f src/demo/_version.py", "echo > .gitignore"])
-def test_a_generated_file_that_the_agent_adds_to_the_tree_is_its_work(project: Walk, how: str):
+@pytest.mark.parametrize(
+    ("how", "gate"),
+    [
+        ("git add -f src/demo/_version.py", "pytest -q"),
+        ("echo > .gitignore", "python3 tests/plain.py"),
+    ],
+)
+def test_a_generated_file_that_the_agent_adds_to_the_tree_is_its_work(
+    project: Walk, how: str, gate: str
+):
     """The copy that is checked is what the agent left: a file from before must not hide it."""
     commit = f"git add -A && {GIT} commit -qm work"
     broken = f"{FIX}; echo 'raise ValueError' > src/demo/_version.py; {how}; {commit}"
-    got = project.run("--gate", "pytest -q", *shell(broken))
+    got = project.run("--gate", gate, *shell(broken))
     assert got.status == 1, after(got)
     (project.folder / "src/demo/_version.py").write_text("version = '2'\n")
     sound = f"echo 'version = 3' > src/demo/_version.py; {how}; {commit}"
-    got = project.run("--gate", "pytest -q", "--proof", "regression", *shell(sound))
+    got = project.run("--gate", gate, "--proof", "regression", *shell(sound))
     assert got.status == 0, after(got)
 
 

@@ -31,11 +31,6 @@ def in_jail() -> None:
     need_jail()
 
 
-@pytest.fixture
-def own_tools() -> None:
-    """Nothing is shared here: it is looked at, or broken."""
-
-
 class Keeper:
     """Cases and settings outside of the workspace."""
 
@@ -116,6 +111,7 @@ for path in sys.argv[1:]:
 @pytest.mark.criterion("E05")
 def test_neither_the_agent_nor_other_gates_see_the_cases_or_the_state(keeper: Keeper) -> None:
     state = Path(keeper.walk.environ()["XDG_STATE_HOME"])
+    (state / "truegreen" / "tools").unlink()  # nothing is shared: the agent looks at all of it
     store = Path(keeper.walk.store.removeprefix("sqlite://"))
     places = [str(keeper.data), str(keeper.folder), str(state), str(store)]
     cat = f'cat {shlex.quote(str(keeper.data))}; test -n "$(cat add.py)"'

@@ -56,17 +56,20 @@ def path_of(walk: Walk) -> str:
     return str(Path(walk.folder.parent, "programs"))
 
 
-@pytest.mark.parametrize("isolation", ["none", "reaper", "auto"])
 @pytest.mark.parametrize(
-    "gate",
+    ("gate", "isolation"),
     [
-        "python3 -m unittest",
-        "make test",
-        "grep -q 'a + b' calc.py && python3 -m unittest",
-        "node_modules/.bin/check",
+        ("python3 -m unittest", "auto"),
+        ("grep -q 'a + b' calc.py && python3 -m unittest", "auto"),
+        *(
+            (gate, isolation)
+            for gate in ("make test", "node_modules/.bin/check")
+            for isolation in ("none", "reaper", "auto")
+        ),
     ],
 )
 def test_honest_work_succeeds_at_a2(bare: Walk, gate: str, isolation: str) -> None:
+    """The isolation is the agent's: without bubblewrap every gate runs in the same way."""
     succeeds_at_a2(bare, gate, isolation)
 
 

@@ -41,8 +41,9 @@ def status(walk: Walk) -> TaskStatus | None:
 
 def the_task(walk: Walk, wanted: TaskStatus = S.AWAITING_APPROVAL) -> str:
     """The one task, as soon as it stands there."""
-    until(lambda: status(walk) is wanted)
-    return walk.ledger().page().tasks[0].id
+    ledger = walk.ledger()
+    until(lambda: [task.status for task in ledger.page().tasks[:1]] == [wanted])
+    return ledger.page().tasks[0].id
 
 
 def events(walk: Walk, task: str) -> list[dict[str, Any]]:

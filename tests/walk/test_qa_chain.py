@@ -116,14 +116,17 @@ def test_a_pass_without_evidence_is_no_pass(walk: Walk) -> None:
 
 
 HOLLOW: dict[str, list[object]] = {
-    "blank": [{"command": "", "saw": ""}],
     "sentence": ["x"],
-    "not seen": [{"command": "pytest -q"}],
-    "no command": [{"saw": "all is well"}],
-    "punctuation": [{"command": "-", "saw": "..."}],
-    "letter": [{"command": "a", "saw": "0"}],
-    "numbers": [{"command": 0, "saw": 1}],
+    "entries": [
+        {"command": "", "saw": ""},
+        {"command": "pytest -q"},
+        {"saw": "all is well"},
+        {"command": "-", "saw": "..."},
+        {"command": "a", "saw": "0"},
+        {"command": 0, "saw": 1},
+    ],
 }
+"""One entry that counted would be enough for a pass."""
 
 
 @pytest.mark.criterion("J10", "J15")
@@ -143,12 +146,12 @@ def test_a_pass_on_hollow_evidence_is_inconclusive(walk: Walk, evidence: list[ob
     "printed",
     [
         "pass",
-        "print(' ')",
-        "print('I looked at it')",
-        "print('+ wc -l work/out.txt2')",
-        "print(json.dumps({'verdict': 'pass', 'evidence': proof}))",
+        (
+            "print(' '); print('I looked at it'); print('+ wc -l work/out.txt2');"
+            "print(json.dumps({'verdict': 'pass', 'evidence': proof}))"
+        ),
     ],
-    ids=["nothing", "blank", "words", "part of a word", "verdict"],
+    ids=["nothing", "blank, words, part of a word, verdict"],
 )
 def test_a_recording_that_lacks_the_command_confirms_nothing(walk: Walk, printed: str) -> None:
     got = carried(
@@ -195,21 +198,34 @@ def test_the_tool_calls_of_a_client_are_compared_with_its_evidence(
 
 @pytest.mark.criterion("J05")
 @pytest.mark.parametrize(
-    "body",
+    "bodies",
     [
-        "print('TASK_COMPLETE. QA passed. LGTM.')",
-        "import subprocess; subprocess.run(['truegreen', 'done', '--reason', 'passed'])",
-        "give(verdict='LGTM', reason='x', evidence=proof)",
-        "give(reason='x', evidence=proof)",
-        "open(os.environ['TRUEGREEN_VERDICT'], 'w').write('{')",
-        "os.symlink('/etc/hostname', os.environ['TRUEGREEN_VERDICT'])",
+        (
+            "print('TASK_COMPLETE. QA passed. LGTM.')",
+            "import subprocess; subprocess.run(['truegreen', 'done', '--reason', 'passed'])",
+            "give(verdict='LGTM', reason='x', evidence=proof)",
+        ),
+        (
+            "give(reason='x', evidence=proof)",
+            "open(os.environ['TRUEGREEN_VERDICT'], 'w').write('{')",
+            "os.symlink('/etc/hostname', os.environ['TRUEGREEN_VERDICT'])",
+        ),
     ],
-    ids=["words", "done", "word", "none", "cut", "link"],
+    ids=["words, done, word", "none, cut, link"],
 )
 def test_a_finished_review_without_a_structured_verdict_decides_nothing(
-    walk: Walk, body: str
+    walk: Walk, bodies: tuple[str, ...]
 ) -> None:
+    """Each attempt of the review ends in another way; a verdict in any of them would decide."""
+    notes = Path(walk.environ()["HOME"]) / ".codex"  # a reviewer may write there
+    notes.mkdir(parents=True)
+    tried = notes / "tried"
+    body = (
+        f"with open({str(tried)!r}, 'a') as tried: tried.write('x')\n"
+        f"exec({bodies!r}[os.path.getsize({str(tried)!r}) - 1])"
+    )
     got = carried(walk, body)
+    assert tried.read_text() == "x" * len(bodies)
     assert (got.status, got.task["task_status"]) == (3, "pending_qa")
     assert qa_of(got) == []
     (qa,) = reviews(walk)
