@@ -46,6 +46,11 @@ class Visitor:
         self.page: Page = self.context.new_page()
         self._window: tuple[int, str] = _WINDOW
 
+    @property
+    def width(self) -> int:
+        """Of its window."""
+        return self._window[0]
+
     # -- what is remembered ----------------------------------------------------------------------
 
     def _said(self, message: ConsoleMessage) -> None:
