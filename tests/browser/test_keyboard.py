@@ -146,6 +146,7 @@ def test_keys_with_a_modifier_are_the_browsers(seen_inbox: Visitor, gallery: Sit
     page = seen_inbox.page
     first = items(page)[0]
     press(page, "j", "Control+a", "Alt+a", "Meta+a")
+    seen_inbox.look(1440, "light")  # what was sent is answered then
     assert gallery.ledger.inbox_item(first).item.state is InboxState.OPEN
 
 
