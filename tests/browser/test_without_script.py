@@ -70,10 +70,10 @@ def test_a_list_is_filtered_by_its_form(gallery: Site, visit: Visit):
     assert page.locator("tbody tr").count() > 1
 
 
-def test_a_list_is_paged_to_its_end(site: Site, visit: Visit):
+def test_a_list_is_paged_to_its_end(workshop: Site, visit: Visit):
     for number in range(60):
-        lives.opened(site.ledger, title=f"one of many {number}")
-    visitor = visit(site, Role.VIEWER, java_script_enabled=False)
+        lives.opened(workshop.ledger, title=f"one of many {number}")
+    visitor = visit(workshop, Role.VIEWER, java_script_enabled=False)
     page = visitor.open("/tasks?search=one+of+many")
     seen = set(page.locator("tbody .title").all_inner_texts())
     assert len(seen) == 50
@@ -86,32 +86,32 @@ def test_a_list_is_paged_to_its_end(site: Site, visit: Visit):
 
 
 @pytest.mark.criterion("L17")
-def test_deeds_work_without_javascript(site: Site, visit: Visit):
-    task, _ = lives.brought(site.ledger, TaskStatus.BLOCKED, title="stuck")
-    visitor = visit(site, java_script_enabled=False)
+def test_deeds_work_without_javascript(workshop: Site, visit: Visit):
+    task, _ = lives.brought(workshop.ledger, TaskStatus.BLOCKED, title="stuck")
+    visitor = visit(workshop, java_script_enabled=False)
     page = visitor.open("/inbox")
     item = page.locator("[data-item]", has_text="stuck")
     item.get_by_role("button", name="Take").click()
     expect(page.locator(".said")).to_be_visible()
-    (found,) = [e.item for e in site.ledger.inbox(limit=100) if e.item.title == "stuck"]
+    (found,) = [e.item for e in workshop.ledger.inbox(limit=100) if e.item.title == "stuck"]
     assert found.state is InboxState.ACKED
     visitor.open(f"/tasks/{task.id}")
     form = filled(opened(page, "Unblock"), reason="allowed now")
     form.get_by_role("button", name="Unblock").click()
     expect(page.locator(".said")).to_contain_text("Unblocked")
-    assert site.ledger.task(task.id).status is TaskStatus.QUEUED
+    assert workshop.ledger.task(task.id).status is TaskStatus.QUEUED
     form = filled(opened(page, "Terminate"), confirm=task.id[-6:])
     form.get_by_role("button", name="Terminate").click()
     expect(page.locator(".said")).to_contain_text("Terminated for ever")
-    assert site.ledger.task(task.id).status is TaskStatus.TERMINATED
+    assert workshop.ledger.task(task.id).status is TaskStatus.TERMINATED
     assert visitor.trouble() == []
 
 
-def test_a_wrong_confirmation_does_nothing_without_javascript(site: Site, visit: Visit):
-    task, _ = lives.brought(site.ledger, TaskStatus.QUEUED)
-    visitor = visit(site, java_script_enabled=False)
+def test_a_wrong_confirmation_does_nothing_without_javascript(workshop: Site, visit: Visit):
+    task, _ = lives.brought(workshop.ledger, TaskStatus.QUEUED)
+    visitor = visit(workshop, java_script_enabled=False)
     page = visitor.open(f"/tasks/{task.id}")
     form = filled(opened(page, "Terminate"), confirm="wrong1")
     form.get_by_role("button", name="Terminate").click()
-    assert page.url == f"{site.url}/tasks/{task.id}", "the browser itself refuses to send it"
-    assert site.ledger.task(task.id).status is TaskStatus.QUEUED
+    assert page.url == f"{workshop.url}/tasks/{task.id}", "the browser itself refuses to send it"
+    assert workshop.ledger.task(task.id).status is TaskStatus.QUEUED

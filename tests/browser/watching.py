@@ -25,7 +25,7 @@ DRAWN = """() => new Promise((done) => {
     : requestAnimationFrame(done);
   requestAnimationFrame(look);
 })"""
-_WINDOW = (1440, "light")
+_WINDOW: tuple[int, Theme] = (1440, "light")
 
 
 class Visitor:
@@ -44,7 +44,12 @@ class Visitor:
         self.context.on("response", self._answered)
         self.context.on("dialog", self._interrupted)
         self.page: Page = self.context.new_page()
-        self._window: tuple[int, str] = _WINDOW
+        self._window: tuple[int, Theme] = _WINDOW
+
+    @property
+    def width(self) -> int:
+        """Of its window."""
+        return self._window[0]
 
     # -- what is remembered ----------------------------------------------------------------------
 
@@ -106,7 +111,7 @@ class Visitor:
         if self.page.url.startswith(f"{self.site.url}/"):
             self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         if self._window != _WINDOW:
-            self.look(1440, "light")
+            self.turn(*_WINDOW)
         self.remembered.clear()
 
     def until(self, holds: Callable[[], object], seconds: float = 5.0) -> None:

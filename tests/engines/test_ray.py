@@ -49,8 +49,10 @@ def cluster() -> Iterator[Any]:
         patch.setenv("RAY_TMPDIR", home)
         inside = os.path.join(home, "ray")
         os.mkdir(inside)  # where Ray notes its address, and does not make the folder itself
-        node = {"num_cpus": 4, "include_dashboard": False, "temp_dir": inside}
-        made = Cluster(initialize_head=True, head_node_args={**node, "resources": {"one": 1}})
+        node = {"num_cpus": 4, "temp_dir": inside, "resources": {"one": 1}}
+        # Parts that no job needs: each is a Python of its own.
+        spared = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+        made = Cluster(initialize_head=True, head_node_args={**node, **spared})
         try:
             yield made
         finally:

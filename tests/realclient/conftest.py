@@ -45,8 +45,10 @@ def forge() -> Iterator[Forge]:
 
 
 @pytest.fixture
-def walk(folder: Path, environ: Callable[..., dict[str, str]], forge: Forge) -> Walk:
-    """An empty workspace without git, and the installed command in it."""
+def walk(
+    folder: Path, environ: Callable[..., dict[str, str]], forge: Forge, home_store: str
+) -> Walk:
+    """An empty workspace without git, the installed command in it, and a store without a task."""
     workspace = folder / "workspace"
     workspace.mkdir()
     return Walk(workspace, lambda **changes: environ(**{"LANG": LANG, **changes}), forge)
