@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
-from urllib.request import urlopen
 
 import pytest
-from packaging.tags import sys_tags
-from packaging.utils import parse_wheel_filename
 
 from tests.conftest import missing
 from tests.packaging.conftest import NOT_SOURCE, ROOT, Built
@@ -27,15 +19,17 @@ from tests.packaging.test_papers import steps
 from truegreen import __version__
 
 PIPX = "pipx>=1.7"  # below, it installs no manual pages
-NO_INDEX = re.compile(r"Failed to fetch|error sending request|dns error")  # as uv says it
+NO_INDEX = re.compile(
+    r"No matching distribution|Failed to fetch|Could not fetch|error sending request|dns error"
+)
 UV = Path(sys.executable).with_name("uv")
 
 
 class Room:
     """A folder in which somebody installs it, with a home of its own."""
 
-    def __init__(self, folder: Path, built: Built, shared: Path) -> None:
-        self.folder, self.built, self.shared = folder, built, shared
+    def __init__(self, folder: Path, built: Built, cache: Path) -> None:
+        self.folder, self.built, self.cache = folder, built, cache
 
     def does(self, *words: object, **changes: str) -> str:
         """A command to its end; what it says. Without a package registry the test is skipped."""
@@ -61,10 +55,8 @@ class Room:
             **trusted,
             "HOME": str(self.folder),
             # What was downloaded once is there for the next; byte code is made of what is used.
-            "UV_CACHE_DIR": f"{self.shared}/uv",
-            # On an index, pip reads about a thousand files of each package: most of its time.
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": f"{self.shared}/wheels",
+            "UV_CACHE_DIR": f"{self.cache}/uv",
+            "PIP_CACHE_DIR": f"{self.cache}/pip",
             "PIP_NO_COMPILE": "off",  # a flag that says no is set by a no
             "XDG_STATE_HOME": f"{self.folder}/s",
         }
@@ -127,77 +119,10 @@ def _copied(source: Path, target: Path) -> None:
 WAYS = [by_uvx, by_pip_from_the_sdist, by_the_container]
 
 
-@pytest.fixture(scope="session")
-def downloads(built: Built, shared_tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What all rooms share: the cache of uv, and the wheels that pip finds; made once for all."""
-    shared = shared_tools.with_name("downloads")
-    shared.mkdir(exist_ok=True)
-    with (shared / "lock").open("ab") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        if not (shared / "made").exists():
-            _fetch(Room(tmp_path_factory.mktemp("fetching"), built, shared))
-            (shared / "made").touch()
-    return shared
-
-
-def _fetch(room: Room) -> None:
-    """The newest of what the wheel, its extra, its build and pipx ask for, and what is locked."""
-    wheels = room.shared / "wheels"
-    wheels.mkdir(exist_ok=True)
-    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    newest = [f"truegreen[postgres] @ {room.built.wheel.as_uri()}", "pip", *needs]
-    sbom = (sys.executable, ROOT / "scripts" / "sbom", "--requirements")
-    wanted = {
-        "newest": "\n".join(newest),
-        "locked": room.does(*sbom, PWD=str(ROOT)),
-        "builder": room.does(*sbom, "hatchling", PWD=str(ROOT)),
-    }
-    for name, text in wanted.items():
-        asked, lock = room.folder / f"{name}.in", room.folder / f"pylock.{name}.toml"
-        asked.write_text(text)
-        words = ("pip", "compile", "-q", "--format", "pylock.toml", "-p", sys.executable)
-        room.does(UV, *words, asked, "-o", lock)
-        for package in tomllib.loads(lock.read_text())["packages"]:
-            if package["name"] != "truegreen":
-                _download(_fitting(package), lock, wheels)
-
-
-RANKS = {tag: rank for rank, tag in enumerate(sys_tags())}
-
-
-def _fitting(package: dict[str, Any]) -> dict[str, Any]:
-    """The file of a package that pip would choose here."""
-    ranks = [
-        (min(RANKS.get(tag, len(RANKS)) for tag in parse_wheel_filename(_name(file))[3]), number)
-        for number, file in enumerate(package.get("wheels", ()))
-    ]
-    rank, number = min(ranks, default=(len(RANKS), 0))
-    chosen: dict[str, Any] = package["wheels"][number] if rank < len(RANKS) else package["sdist"]
-    return chosen
-
-
-def _name(file: dict[str, Any]) -> str:
-    return unquote(urlsplit(file.get("url") or file["path"]).path).rpartition("/")[2]
-
-
-def _download(file: dict[str, Any], lock: Path, wheels: Path) -> None:
-    place = wheels / _name(file)
-    if place.exists():
-        return
-    address = file.get("url") or urljoin(lock.as_uri(), file["path"])
-    try:
-        with urlopen(address, timeout=60) as answer:  # noqa: S310 - the address is uv's
-            content: bytes = answer.read()
-    except OSError as error:
-        missing(f"a package registry ({error})")
-    assert hashlib.sha256(content).hexdigest() == file["hashes"]["sha256"], address
-    place.write_bytes(content)
-
-
 @pytest.fixture
-def room(tmp_path: Path, built: Built, downloads: Path) -> Room:
+def room(tmp_path: Path, built: Built, shared_tools: Path) -> Room:
     """A room of its own, and the downloads of all."""
-    return Room(tmp_path, built, downloads)
+    return Room(tmp_path, built, shared_tools.with_name("downloads"))
 
 
 @pytest.mark.slow
