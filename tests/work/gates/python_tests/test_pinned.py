@@ -401,7 +401,7 @@ def test_ids_that_differ_where_nothing_was_known_are_compared_by_their_number(tm
     ids=["dropped", "skipped", "failed", "equals everything"],
 )
 def test_a_case_with_another_id_in_each_session_is_missed(tmp_path: Path, core: str, word: str):
-    found = Jailed(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
+    found = Suite(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
     assert found.outcome is FAILED
     assert word in found.reason
 
