@@ -165,7 +165,7 @@ def test_appended_tests_do_not_make_failing_ones_green(tmp_path: Path):
     ],
 )
 def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
-    suite = Suite(tmp_path) if "nothing" in own else Jailed(tmp_path)
+    suite = Jailed(tmp_path) if "while" in own else Suite(tmp_path)
     gate = {"timeout": "12s"} if "while" in own else {}
     left = {"core.py": FIXED, "tests/test_own.py": own}
     found = suite.write(left).judge(protect=(), gate=gate)
