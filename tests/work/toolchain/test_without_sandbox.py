@@ -313,12 +313,13 @@ def test_what_an_agent_does_to_tools_of_the_workspace_is_without_effect(project)
     *code, liars = ON_ENVIRONMENTS
     in_packages = (project.root / "node_modules").exists()
     agents = ["; ".join(ON_PACKAGES)] if in_packages else ["; ".join(code), liars]
-    passed = [
+    # A pass without any work would be called flaky, and not be one.
+    others = [
         (agent, after.reason)
         for agent, after in project.attacked(agents)
-        if after.outcome is PASSED
+        if after.outcome is not FAILED
     ]
-    assert not passed
+    assert not others
     # They failed for want of work alone: with the same tools, honest work reaches A2
     assert_honest(project)
 
