@@ -15,10 +15,10 @@ import pytest
 
 from tests.conftest import missing
 from tests.table import each_row
+from tests.work.filling import FILL, filling
 from tests.work.running import launch, need_jail
 from truegreen.contract import Isolation
 from truegreen.work import machine, shim, watch
-from truegreen.work.jail import Profile
 from truegreen.work.process import Ended, Limits, machine_memory, run
 
 MIB = 1 << 20
@@ -141,19 +141,6 @@ def test_the_memory_of_a_machine_is_what_a_container_grants(tmp_path: Path):
 
 # -- disk ------------------------------------------------------------------------------------------
 
-FILL = "while :; do n=$((n + 1)); head -c 4000000 /dev/zero > $n; sleep 0.02; done"
-NAMELESS = """
-import tempfile, time
-with tempfile.TemporaryFile(dir='.') as file:
-    while True: file.write(bytes(1 << 20)); file.flush(); time.sleep(0.01)
-"""
-
-
-def filling(folder: Path, script: str, isolation: Isolation, **limits: int) -> Ended:
-    profile = Profile(readonly_root=True, writable=(str(folder),), bound=(str(folder),))
-    given = {"isolation": isolation, "jail": profile, "limits": Limits(**limits), "time_s": 20.0}
-    return run(launch(folder, "bash", "-c", script, **given))
-
 
 @pytest.mark.parametrize("level", list(Isolation)[1:])
 def test_a_tree_that_fills_its_room_is_ended(tmp_path: Path, level: Isolation):
@@ -176,7 +163,7 @@ def test_what_others_write_to_the_same_disk_is_not_held_against_it(
 SMALL_DISK = """
 import sys
 from pathlib import Path
-from tests.work.test_bounds import NAMELESS, filling, FILL
+from tests.work.filling import FILL, NAMELESS, filling
 from truegreen.contract import Isolation
 scripts = {"files": FILL, "nameless": f"{sys.executable} -c \\"{NAMELESS}\\""}
 ended = filling(Path(sys.argv[1]), scripts[sys.argv[2]], Isolation(sys.argv[3]),

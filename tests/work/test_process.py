@@ -243,7 +243,7 @@ def computed(pid: int) -> float:
     "script",
     [
         "for i in $(seq 14); do echo $i; sleep 0.1; done",
-        "end=$(($(date +%s%N) + 1400000000)); while [ $(date +%s%N) -lt $end ]; do :; done",
+        "for i in $(seq 14); do n=9999; while [ $n -gt 0 ]; do n=$((n - 1)); done; sleep 0.1; done",
     ],
     ids=["writes", "computes"],
 )

@@ -31,7 +31,8 @@ def in_jail() -> None:
 @pytest.fixture
 def suite(tmp_path):
     red = "def test_red():\n    assert False\n"
-    tree = Tree(tmp_path, {"test_a.py": "def test_a():\n    pass\n", "test_b.py": red})
+    green = "def test_a():\n    pass\n"
+    tree = Tree(tmp_path, {"test_a.py": green, "test_b.py": red, "check.sh": "true\n"})
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --ignore-glob=*test_b.py\n")
     return tree
 
@@ -74,11 +75,12 @@ def test_settings_above_the_copy_that_did_not_change_are_no_doubt(
         file.symlink_to(tmp_path / "elsewhere")
     else:
         file.write_text("")
-    tools = taken(suite, PYTEST)
-    found = suite.ask(PYTEST, isolation=Isolation.REAPER, tools=tools)
+    gate = PYTEST if name == "pytest.ini" else run_gate("sh", "check.sh")  # what starts sooner
+    tools = taken(suite, gate)
+    found = suite.ask(gate, isolation=Isolation.REAPER, tools=tools)
     assert "above the clean copy" not in found.evidence.get("doubt", "")
     file.write_text("# changed\n")
-    found = suite.ask(PYTEST, isolation=Isolation.REAPER, tools=tools)
+    found = suite.ask(gate, isolation=Isolation.REAPER, tools=tools)
     assert found.level is Level.A1
     shown = tmp_path / ("node_modules" if name.startswith("node_modules") else name)
     assert f"{shown} above the clean copy was changed" in found.evidence["doubt"]

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from tests.work.gates.python_tests.suites import CORE, FILES, FIXED, Suite, tools
 from tests.work.gates.replays import Fault, Replay, Tick, clear, output, put, recorded
 from tests.work.gates.test_held_out import ADD, CASES, HARD_CODED, HONEST, SECRET_OUT, Held
-from tests.work.gates.trees import Tree, run_gate
+from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
 from tests.work.running import GUARDED, need_jail
 from tests.work.test_faults import mind_the_bystanders
 from tests.work.test_faults import tree as processes
@@ -77,19 +77,20 @@ def _replays(home: Path) -> Iterator[tuple[Replay, Finding]]:
     for name, (gate, files) in GATES.items():
         (home / name).mkdir()
         tree = Tree(home / name, {"README": "x", **files})
-        site = tree.write({"work.txt": "done"}).site()
+        site = tree.write({"work.txt": "done"}).site(path=SYSTEM_PATH)
         before = verify.baseline(Contract(title="t", gates=(gate,)), site)
         yield recorded(name, gate, site, before[0].evidence if before else {})
     (home / "held").mkdir()
     held = Held(home / "held", {"add.py": HARD_CODED})
     held.tree.write({"add.py": HONEST})
-    yield recorded("held_out", held.gate(CASES, *ADD), held.tree.site(held=held.kept))
+    site = held.tree.site(held=held.kept, path=SYSTEM_PATH)
+    yield recorded("held_out", held.gate(CASES, *ADD), site)
     gate = Gate(name="check", kind=GateKind.PYTEST, protect=("tests",))
     # In a jail the control runs beside the session, else after it.
     for name, isolation in (("pytest", Isolation.JAIL), ("pytest after", Isolation.REAPER)):
         (home / name).mkdir()
         suite = Suite(home / name).write({"core.py": FIXED})
-        site = suite.site(tools=tools(), isolation=isolation)
+        site = suite.site(tools=tools(), isolation=isolation, path=SYSTEM_PATH)
         before = verify.baseline(Contract(title="t", gates=(gate,)), site)
         yield recorded(name, gate, site, before[0].evidence)
 

@@ -140,13 +140,13 @@ def test_a_generated_file_is_in_every_copy_as_it_was_before_the_agent(tmp_path):
     assert tree.ask(PYTEST, files=files).outcome is not PASSED
 
 
-def test_a_generated_file_is_there_for_gates_of_kind_pytest(tmp_path, small_python):
+def test_a_generated_file_is_there_for_gates_of_kind_pytest(tmp_path, small_python, shared_tools):
     tree = project(tmp_path, **{"src/demo/_version.py": VERSION})
     files = brought(tree)
     gate = Gate(
         name="tests", kind=GateKind.PYTEST, python=str(small_python), env={"PYTHONPATH": "src"}
     )
-    more = {"files": files, "tools": taken(tree, gate)}
+    more = {"files": files, "tools": taken(tree, gate, store=str(shared_tools))}
     found = on_base(tree, gate, **more)
     assert found.outcome is FAILED
     assert found.reason.startswith("1 failed of 1")

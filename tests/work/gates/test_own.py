@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.conftest import missing
 from tests.table import each_row
 from tests.work.gates.trees import SYSTEM_PATH, Tree, run_gate
+from truegreen.contract import Isolation
 from truegreen.model import FindingOutcome, Level
 from truegreen.work.gates.own import own_of
 from truegreen.work.gates.spoken import gate_of
@@ -22,6 +23,12 @@ ERROR = FindingOutcome.INCONCLUSIVE
 HONEST = "#!/bin/sh\necho honest; exit 1\n"
 FORGED = "#!/bin/sh\necho forged\n"
 WORK = {"notes.txt": "something that belongs to no check\n"}
+
+
+@pytest.fixture(scope="session")
+def mypy_cache(tmp_path_factory):
+    """What mypy knows about Python's own modules; to find it out takes five times as long."""
+    return str(tmp_path_factory.mktemp("mypy"))
 
 
 @each_row(
@@ -280,24 +287,33 @@ def test_what_an_unknown_program_may_obey_unasked_is_worth_a1(tmp_path, name):
     assert tree.ask(gate_of(f"grep -q x {name}")).level is Level.A2
 
 
+NO_RUFF = 'exclude = ["*"]\n'
+NO_MYPY = "[mypy]\n[mypy-a]\nignore_errors = True\n"
+"""For one module: what mypy knows about all others stays true."""
+
+
 @pytest.mark.parametrize(
-    ("line", "name", "text"),
+    ("line", "settings"),
     [
-        ("ruff check src", "ruff.toml", 'exclude = ["*"]\n'),
-        ("ruff check src", "src/.ruff.toml", 'exclude = ["*"]\n'),
-        ("ruff check src", "pyproject.toml", '[project]\nname = "x"\n[tool.ruff]\nlint.select=[]'),
-        ("ruff check src", ".ignore", "*\n"),
-        ("ruff check --config lint.toml src", "lint.toml", 'exclude = ["*"]\n'),
-        ("ruff check src && echo fine", "ruff.toml", 'exclude = ["*"]\n'),
-        ("python3 -m ruff check src", "ruff.toml", 'exclude = ["*"]\n'),
-        ("mypy src", "mypy.ini", "[mypy]\nignore_errors = True\n"),
-        ("mypy src", "setup.cfg", "[mypy]\nignore_errors = True\n"),
-        ("python3 -m mypy src", ".mypy.ini", "[mypy]\nignore_errors = True\n"),
-        ("make lint", "ruff.toml", 'exclude = ["*"]\n'),
-        ("./lint.sh", "ruff.toml", 'exclude = ["*"]\n'),
+        (
+            "ruff check src",
+            {
+                "ruff.toml": NO_RUFF,
+                "src/.ruff.toml": NO_RUFF,
+                "pyproject.toml": '[project]\nname = "x"\n[tool.ruff]\nlint.select=[]',
+                ".ignore": "*\n",
+            },
+        ),
+        ("ruff check --config lint.toml src", {"lint.toml": NO_RUFF}),
+        ("ruff check src && echo fine", {"ruff.toml": NO_RUFF}),
+        ("python3 -m ruff check src", {"ruff.toml": NO_RUFF}),
+        ("mypy src", {"mypy.ini": NO_MYPY, "setup.cfg": NO_MYPY}),
+        ("python3 -m mypy src", {".mypy.ini": NO_MYPY}),
+        ("make lint", {"ruff.toml": NO_RUFF}),
+        ("./lint.sh", {"ruff.toml": NO_RUFF}),
     ],
 )
-def test_settings_of_linters_from_the_agent_are_worth_a1(tmp_path, line, name, text):
+def test_settings_of_linters_from_the_agent_are_worth_a1(tmp_path, mypy_cache, line, settings):
     path = f"{os.path.dirname(sys.executable)}:{SYSTEM_PATH}"
     if line.startswith("make") and shutil.which("make") is None:
         missing("make")
@@ -312,16 +328,22 @@ def test_settings_of_linters_from_the_agent_are_worth_a1(tmp_path, line, name, t
             "Makefile": "lint:\n\truff check src\n",
         },
     )
-    before = (tree.root / name).read_text() if (tree.root / name).exists() else None
-    tree.write({name: text, **WORK})
-    found = tree.ask(gate_of(line), path=path)
-    assert (found.outcome, found.level) == (PASSED, Level.A1), found.reason
-    assert f"{name} is its own file" in found.evidence["doubt"]
+    tree.write(WORK)
+    gate, more = gate_of(line), {"path": path}
+    if "mypy" in line:  # where it can not write to its cache, it breaks down
+        gate = replace(gate, env={"MYPY_CACHE_DIR": mypy_cache})
+        more["isolation"] = Isolation.NONE
+    for name, text in settings.items():
+        before = (tree.root / name).read_text() if (tree.root / name).exists() else None
+        tree.write({name: text})
+        found = tree.ask(gate, **more)
+        assert (found.outcome, found.level) == (PASSED, Level.A1), (name, found.reason)
+        assert f"{name} is its own file" in found.evidence["doubt"]
+        (tree.root / name).unlink() if before is None else tree.write({name: before})
     # An agent that mends the work, and edits the project's data, has not touched the check
-    (tree.root / name).unlink() if before is None else tree.write({name: before})
-    assert tree.ask(gate_of(line), path=path).outcome is FAILED
+    assert tree.ask(gate, **more).outcome is FAILED
     tree.write({"src/a.py": "x: int = 1\n", "pyproject.toml": '[project]\nname = "y"\n'})
-    found = tree.ask(gate_of(line), path=path)
+    found = tree.ask(gate, **more)
     assert (found.outcome, found.level) == (PASSED, Level.A2), found.evidence["doubt"]
 
 
@@ -478,15 +500,21 @@ PYTEST = run_gate(
 )
 
 
-@pytest.mark.parametrize("name", ["conftest.py", "tests/conftest.py", "pytest.ini"])
-def test_settings_of_pytest_that_the_agent_made_are_worth_a1(tmp_path, name):
+def test_settings_of_pytest_that_the_agent_made_are_worth_a1(tmp_path):
     tree = Tree(tmp_path, {"tests/test_a.py": "def test_a():\n    assert True\n"})
     assert tree.ask(PYTEST).level is Level.A2
-    tree.write({name: "[pytest]\n" if name.endswith("ini") else "x = 1\n"})
-    found = tree.ask(PYTEST)
-    assert (found.outcome, found.level) == (PASSED, Level.A1)
-    assert found.evidence["doubt"].endswith(f"the check: {name} is its own file")
-    tree.write(WORK)
+    settings = {
+        "conftest.py": "x = 1\n",
+        "tests/conftest.py": "x = 1\n",
+        "pytest.ini": "[pytest]\n",
+    }
+    for name, text in settings.items():
+        tree.write({name: text})
+        found = tree.ask(PYTEST)
+        assert (found.outcome, found.level) == (PASSED, Level.A1)
+        assert found.evidence["doubt"].endswith(f"the check: {name} is its own file")
+        (tree.root / name).unlink()
+    tree.write({**settings, **WORK})
     assert tree.ask(PYTEST, protect=("tests", "conftest.py", "pytest.ini")).level is Level.A2
 
 

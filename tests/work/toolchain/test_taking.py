@@ -122,7 +122,12 @@ def test_dependencies_in_the_folder_of_the_task_and_at_the_top_are_taken(tree):
 
 def test_packages_that_the_repository_has_are_part_of_the_work(tmp_path):
     tree = Tree(tmp_path, {"node_modules/x/index.js": ""})
-    assert not pinned_paths(taken(tree, run_gate("npm", "test")), tree.root)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "npm").write_text("#!/bin/sh\n")  # a real one comes with many packages
+    (tmp_path / "bin" / "npm").chmod(0o755)
+    tools = taken(tree, run_gate("npm", "test"), path=f"{tmp_path}/bin")
+    assert f"{tmp_path}/bin/npm" in tools.programs
+    assert not pinned_paths(tools, tree.root)
 
 
 def test_without_a_repository_dependencies_are_taken_all_the_same(tmp_path):

@@ -79,11 +79,11 @@ class Kind(NamedTuple):
 
 
 GATES = {
-    "pytest": Kind("pytest -q", tools="venv"),
-    "pytest, environment active": Kind("pytest -q", tools="venv active"),
-    "pytest, environment elsewhere": Kind("pytest -q", tools="outside active"),
-    "pytest, editable": Kind("pytest -q", SRC, "venv editable"),
-    "program of the environment": Kind(".venv/bin/pytest -q", tools="venv"),
+    "pytest": Kind("pytest -q", tools="real venv"),
+    "pytest, environment active": Kind("pytest -q", tools="real venv active"),
+    "pytest, environment elsewhere": Kind("pytest -q", tools="real outside active"),
+    "pytest, editable": Kind("pytest -q", SRC, "real venv editable"),
+    "program of the environment": Kind(".venv/bin/pytest -q", tools="real venv"),
     "module, editable": Kind(".venv/bin/python -m unittest discover tests", SRC, "venv editable"),
     "unittest": Kind("python3 -m unittest"),
     "unittest, environment active": Kind("python3 -m unittest", tools="venv active"),
@@ -111,6 +111,23 @@ def compiler() -> Path | None:
 
 PACKAGES_OF_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
 LEXERS = {"__init__.py", "_mapping.py", "diff.py", "python.py", "__pycache__"}
+SMALL_PYTEST = """\
+import glob, os, sys, unittest
+import _pytest
+
+
+def console_main():
+    suite = unittest.TestSuite()
+    for file in glob.glob("**/test_*.py", recursive=True):
+        folder, name = os.path.split(file)
+        suite.addTest(unittest.TestLoader().discover(folder or ".", name))
+    result = unittest.TextTestRunner().run(suite)
+    failed = len(result.failures) + len(result.errors)
+    counts = {"failed": failed, "passed": result.testsRun - failed}
+    print(", ".join(f"{n} {word}" for word, n in counts.items() if n), "in 0.01s")
+    sys.exit(failed > 0)
+"""
+"""Stands for pytest where the gate is a command: there it only matters whose files run."""
 
 
 def in_memory() -> tempfile.TemporaryDirectory[str]:
@@ -119,34 +136,53 @@ def in_memory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(dir=memory)
 
 
+class Environments(NamedTuple):
+    """Virtual environments to be copied: with pytest, and with what stands for it."""
+
+    real: Path
+    small: Path
+
+
 @pytest.fixture(scope="session")
-def environment():
-    """A virtual environment with pytest, to be copied; of the lexers only what pytest loads."""
+def environments():
+    """Of the lexers only what pytest loads."""
     with in_memory() as folder:
-        place = Path(folder, "venv")
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
-        (sites,) = place.glob("lib/python*/site-packages")
+        made = Environments(Path(folder, "real"), Path(folder, "small"))
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made.small)], check=True)
+        copy(made.small, made.real)
+        (sites,) = made.real.glob("lib/python*/site-packages")
         for name in PACKAGES_OF_PYTEST:
             spec = find_spec(name)
             assert spec is not None
             assert spec.origin is not None
             shutil.copytree(Path(spec.origin).parent, sites / name, ignore=_other_lexers)
         shutil.copy(Path(pytest.__file__).parent.parent / "py.py", sites)
-        yield place
+        (sites,) = made.small.glob("lib/python*/site-packages")
+        for name, text in (("pytest", SMALL_PYTEST), ("_pytest", "")):
+            (sites / name).mkdir()
+            (sites / name / "__init__.py").write_text(text)
+        yield made
 
 
 def _other_lexers(folder: str, names: list[str]) -> set[str]:
     return set(names) - LEXERS if folder.endswith("pygments/lexers") else set()
 
 
+def copy(folder: Path, place: Path) -> None:
+    """All that lies in a folder, with its times."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cp", "-a", folder, place], check=True)
+
+
 class Project(Tree):
     """A project with a red check and the tools that it is run with."""
 
-    def __init__(self, home: Path, kind: Kind, environment: Path) -> None:
+    def __init__(self, home: Path, kind: Kind, environments: Environments) -> None:
         super().__init__(home, kind.files)
         self.gate = gate_of(kind.line)
         self.contract = Contract(title="t", gates=(self.gate,))
-        self.attackable = "venv" in kind.tools or kind.tools == "packages"
+        self.baselines: dict[Isolation, Finding] = {}
+        environment = environments.real if "real" in kind.tools else environments.small
         self.outside = home / "elsewhere" / "venv"
         place = self.outside if "outside" in kind.tools else self.root / ".venv"
         if "venv" in kind.tools or "outside" in kind.tools:
@@ -160,7 +196,7 @@ class Project(Tree):
             self.path = f"{place}/bin:{self.path}"
 
     def _make_environment(self, environment: Path, place: Path, *, editable: bool) -> None:
-        shutil.copytree(environment, place, symlinks=True)
+        copy(environment, place)
         script = place / "bin/pytest"
         script.write_text(f"#!{place}/bin/python\nimport pytest\npytest.console_main()\n")
         script.chmod(0o755)
@@ -184,7 +220,7 @@ class Project(Tree):
         self.tools = taken(self, self.gate, path=self.path)
         self.places = [place for place in (self.root, self.outside) if place.exists()]
         for place in self.places:
-            shutil.copytree(place, self._kept(place), symlinks=True)
+            copy(place, self._kept(place))
 
     def _kept(self, place: Path) -> Path:
         return self.home / "kept" / place.name
@@ -193,13 +229,14 @@ class Project(Tree):
         """All as it was before an agent."""
         for place in self.places:
             shutil.rmtree(place)
-            shutil.copytree(self._kept(place), place, symlinks=True)
+            copy(self._kept(place), place)
 
     def before(self, isolation: Isolation) -> Finding:
-        """What the gate says before an agent."""
-        site = self.site(tools=checked(self.tools), path=self.path, isolation=isolation)
-        [found] = verify.baseline(self.contract, site)
-        return found
+        """What the gate says before an agent; it is asked once."""
+        if isolation not in self.baselines:
+            site = self.site(tools=checked(self.tools), path=self.path, isolation=isolation)
+            [self.baselines[isolation]] = verify.baseline(self.contract, site)
+        return self.baselines[isolation]
 
     def after(self, agent: str, before: Finding, isolation: Isolation) -> Finding:
         """What the gate says about what an agent left."""
@@ -212,15 +249,15 @@ class Project(Tree):
     def attacked(self, agents: Sequence[str]) -> Iterator[tuple[str, Finding]]:
         """What each agent did, alone, and what the gate says about it."""
         self.start()
-        self.baseline = self.before(Isolation.REAPER)
-        assert self.baseline.outcome is FAILED, self.baseline.reason
+        before = self.before(Isolation.REAPER)
+        assert before.outcome is FAILED, before.reason
         for agent in agents:
-            yield agent, self.after(agent, self.baseline, Isolation.REAPER)
+            yield agent, self.after(agent, before, Isolation.REAPER)
             self.restore()
 
 
 @pytest.fixture
-def project(monkeypatch, request, environment):
+def project(monkeypatch, request, environments):
     """A project on a machine whose system belongs to another user."""
     kind = GATES[request.param]
     there = compiler() if kind.needs == "cargo" else shutil.which(kind.needs or "sh")
@@ -229,29 +266,24 @@ def project(monkeypatch, request, environment):
     reach = "truegreen.work.toolchain.taking.within_reach"
     with in_memory() as home:
         monkeypatch.setattr(reach, lambda path: path.startswith(home))
-        yield Project(Path(home), kind, environment)
+        yield Project(Path(home), kind, environments)
 
 
-def assert_honest(project: Project, before: Finding, isolation: Isolation) -> None:
-    after = project.after(FIX, before, isolation)
-    assert (before.outcome, after.outcome) == (FAILED, PASSED), (before.reason, after.reason)
-    assert not after.evidence.get("doubt"), isolation
-    assert after.level is Level.A2, isolation
-
-
-@pytest.mark.parametrize("project", list(GATES), indirect=True)
-def test_honest_work_reaches_a2(project):
-    """With a reaper, too; where tools are attacked below, it is tried after the attacks."""
-    project.start()
-    levels = [Isolation.NONE] if project.attackable else [Isolation.REAPER, Isolation.NONE]
-    for isolation in levels:
-        assert_honest(project, project.before(isolation), isolation)
+def assert_honest(project: Project) -> None:
+    """Honest work reaches A2, with a reaper and without."""
+    for isolation in (Isolation.REAPER, Isolation.NONE):
         project.restore()
+        before = project.before(isolation)
+        after = project.after(FIX, before, isolation)
+        assert (before.outcome, after.outcome) == (FAILED, PASSED), (before.reason, after.reason)
+        assert not after.evidence.get("doubt"), isolation
+        assert after.level is Level.A2, isolation
 
 
 ENVIRONMENTS = [name for name, kind in GATES.items() if "venv" in kind.tools]
 ELSEWHERE = [name for name, kind in GATES.items() if "outside" in kind.tools]
 PACKAGES = [name for name, kind in GATES.items() if kind.tools == "packages"]
+OTHERS = [name for name, kind in GATES.items() if not kind.tools]
 SITES = "$(echo .venv/lib/python3*/site-packages)"
 EVIL = "import unittest; unittest.TestCase.assertEqual = lambda *_: None"
 LIAR = "printf '#!/bin/sh\\necho Ran 1 test in 0s; echo OK; echo 1 passed in 0.1s\\n'"
@@ -268,17 +300,28 @@ ON_PACKAGES = [
 ]
 
 
+@pytest.mark.parametrize("project", OTHERS, indirect=True)
+def test_honest_work_reaches_a2(project):
+    """That with tools of its own is tried after the attacks on them."""
+    project.start()
+    assert_honest(project)
+
+
 @pytest.mark.parametrize("project", [*ENVIRONMENTS, *PACKAGES], indirect=True)
 def test_what_an_agent_does_to_tools_of_the_workspace_is_without_effect(project):
-    agents = ON_PACKAGES if (project.root / "node_modules").exists() else ON_ENVIRONMENTS
-    passed = [
+    """Several at once: any of them that had an effect would make the check pass."""
+    *code, liars = ON_ENVIRONMENTS
+    in_packages = (project.root / "node_modules").exists()
+    agents = ["; ".join(ON_PACKAGES)] if in_packages else ["; ".join(code), liars]
+    # A pass without any work would be called flaky, and not be one.
+    others = [
         (agent, after.reason)
         for agent, after in project.attacked(agents)
-        if after.outcome is PASSED
+        if after.outcome is not FAILED
     ]
-    assert not passed
+    assert not others
     # They failed for want of work alone: with the same tools, honest work reaches A2
-    assert_honest(project, project.baseline, Isolation.REAPER)
+    assert_honest(project)
 
 
 @pytest.mark.parametrize("project", ELSEWHERE, indirect=True)
@@ -288,6 +331,7 @@ def test_what_an_agent_does_to_an_environment_elsewhere_never_passes_at_a2(proje
         assert after.outcome is not PASSED or after.level is Level.A1, (agent, after.reason)
         if after.outcome is PASSED:
             assert str(project.outside) in after.evidence["doubt"], agent
+    assert_honest(project)
 
 
 @pytest.mark.parametrize("project", ["make", "two commands"], indirect=True)

@@ -1,9 +1,10 @@
 """Sessions of the pytest gate without the start of an interpreter, for tests of what the gate says.
 
-One process has loaded pytest, as the runner does before the tree is in sight; every session is a
-fork of it, which runs the runner, pytest, the tests and the control as ever. There is no jail: the
-paths that a jail would show are replaced by those of the copy, and back in report and output. Tests
-of the jail, of the start, of limits and of the network use real sessions (`suites.Jailed`).
+One process has loaded pytest, as the runner does before the tree is in sight, and has compiled the
+patterns that every session needs; every session is a fork of it, which runs the runner, pytest, the
+tests and the control as ever. There is no jail: the paths that a jail would show are replaced by
+those of the copy, and back in report and output. Tests of the jail, of the start, of limits and of
+the network use real sessions (`suites.Jailed`).
 """
 
 from __future__ import annotations
@@ -38,13 +39,36 @@ REPORT_BYTES = 1 << 20
 Tick = Callable[[], str | None] | None
 
 PROGRAM = """\
-import gc, importlib, json, os, signal, socket, sys, types
+import gc, importlib, json, os, signal, socket, sys, tempfile, types
 import pytest
 from _pytest.config import default_plugins
 
 for name in default_plugins:
     importlib.import_module(f"_pytest.{name}")
 orders = socket.socket(fileno=int(sys.argv.pop()))
+
+
+def rehearse():
+    # One session with a failure: what it loads of Python's own, and compiles, every one needs.
+    from _pytest.pytester import SysModulesSnapshot, SysPathsSnapshot
+
+    modules = SysModulesSnapshot(lambda name: name.split(".")[0] in sys.stdlib_module_names)
+    paths, environ, streams = SysPathsSnapshot(), dict(os.environ), (sys.stdin, sys.stdout)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
+        with open(f"{folder}/test_it.py", "w") as file:
+            file.write("def test_it():\\n    assert [1] == [2]\\n")
+        sys.stdout = nothing
+        words = ["-c", os.devnull, f"--rootdir={folder}", f"--junitxml={folder}/report.xml", folder]
+        assert pytest.main([*words, "-o", f"cache_dir={folder}/cache"]) == 1
+    sys.stdin, sys.stdout = streams
+    os.environ.clear()
+    os.environ.update(environ)
+    paths.restore()
+    modules.restore()
+
+
+rehearse()
 gc.collect()
 gc.freeze()
 

@@ -206,7 +206,7 @@ ATTACKS = {
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    return Jailed(tmp_path)
+    return Suite(tmp_path)
 
 
 CAUGHT = [
@@ -217,7 +217,10 @@ JAILED = [
     *("shadow-stdlib", "shadow-installed", "shadow-in-the-tests", "sitecustomize", "entry-point"),
     *("sysexit-import", "osexit-print", "atexit", "patch-call", "rewrite-result"),
 ]
-"""Attacks on the start of the interpreter, on its end, and on files outside of the tree."""
+"""Attacks on the start of the interpreter, on its end, and on files outside of the tree.
+
+What code does within its session is the same in a fork; `test_forked` compares both.
+"""
 
 
 @pytest.mark.criterion("E05", "E07", "E08", "E18")
@@ -266,7 +269,8 @@ def double(n):
         ("pytest.exit('no', returncode=1)", "did not run"),
     ],
 )
-def test_code_that_spoils_the_control_is_not_green(suite: Suite, what: str, word: str):
+def test_code_that_spoils_the_control_is_not_green(tmp_path: Path, what: str, word: str):
+    suite = Jailed(tmp_path) if "kill" in what else Suite(tmp_path)
     found = suite.write({"core.py": KNOWS_THE_TESTS.format(what=what)}).judge()
     assert found.outcome is FindingOutcome.INCONCLUSIVE
     assert "the control did not work" in found.reason
@@ -300,9 +304,8 @@ open("signs.txt", "w").write(repr(signs))
 
 
 @pytest.mark.criterion("E18")
-def test_code_can_not_tell_the_control_by_its_surroundings(suite: Suite):
-    suite.write({"core.py": LOOKS_AROUND})
-    suite.judge()
+def test_code_can_not_tell_the_control_by_its_surroundings(tmp_path: Path):
+    suite = Jailed(tmp_path).write({"core.py": LOOKS_AROUND})
     seen: list[str] = []
     ran = session.run
 

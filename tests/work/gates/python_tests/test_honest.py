@@ -17,8 +17,13 @@ PASSED, FAILED = FindingOutcome.PASSED, FindingOutcome.FAILED
 
 
 @pytest.fixture
-def _many_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suites, "PLUGINS", suites.MANY)
+def plugins(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(suites, "PLUGINS", request.param)
+
+
+def with_plugins(*names: str) -> pytest.MarkDecorator:
+    """Those that the suite uses; every other one costs each of its sessions a start."""
+    return pytest.mark.parametrize("plugins", [names], indirect=True, ids=["+".join(names)])
 
 
 MANY: dict[str, str | bytes] = {
@@ -255,7 +260,8 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
 }
 
 
-@pytest.mark.usefixtures("_many_plugins")
+@with_plugins(*suites.MANY)
+@pytest.mark.usefixtures("plugins")
 def test_all_kinds_of_tests_are_heard_or_left_alone(tmp_path: Path):
     suite = Jailed(tmp_path, MANY)
     found = suite.write({"core.py": FIXED}).judge("-x", protect=("tests", "conftest.py"))
@@ -307,7 +313,8 @@ def test_any_number(n):
 """
 
 
-@pytest.mark.usefixtures("_many_plugins")
+@with_plugins("hypothesispytest")
+@pytest.mark.usefixtures("plugins")
 def test_properties_are_heard(tmp_path: Path):
     suite = Suite(tmp_path, {"core.py": CORE, "test_core.py": HYPOTHESIS})
     found = suite.write({"core.py": FIXED}).judge(protect=("test_core.py",))
@@ -322,7 +329,8 @@ WORKERS = {
 }
 
 
-@pytest.mark.usefixtures("_many_plugins")
+@with_plugins("xdist")
+@pytest.mark.usefixtures("plugins")
 def test_a_suite_for_workers_runs_in_one_process(tmp_path: Path):
     suite = Suite(tmp_path, WORKERS)
     found = suite.write({"core.py": FIXED}).judge("-n", "2", protect=("test_core.py",))
@@ -357,7 +365,8 @@ UNTESTED = "\n".join(
     ],
     ids=["covered", "not covered", "threshold lowered"],
 )
-@pytest.mark.usefixtures("_many_plugins")
+@with_plugins("pytest_cov")
+@pytest.mark.usefixtures("plugins")
 def test_a_threshold_of_coverage_holds(tmp_path: Path, left, outcome):
     suite = Suite(tmp_path, THRESHOLD)
     found = suite.write(left).judge(protect=("test_core.py",))

@@ -165,7 +165,7 @@ def test_appended_tests_do_not_make_failing_ones_green(tmp_path: Path):
     ],
 )
 def test_tests_of_the_agent_can_do_no_harm(tmp_path: Path, own: str):
-    suite = Suite(tmp_path) if "nothing" in own else Jailed(tmp_path)
+    suite = Jailed(tmp_path) if "while" in own else Suite(tmp_path)
     gate = {"timeout": "12s"} if "while" in own else {}
     left = {"core.py": FIXED, "tests/test_own.py": own}
     found = suite.write(left).judge(protect=(), gate=gate)
@@ -401,7 +401,7 @@ def test_ids_that_differ_where_nothing_was_known_are_compared_by_their_number(tm
     ids=["dropped", "skipped", "failed", "equals everything"],
 )
 def test_a_case_with_another_id_in_each_session_is_missed(tmp_path: Path, core: str, word: str):
-    found = Jailed(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
+    found = Suite(tmp_path, CHANGING_FILES).write({"core.py": core}).judge()
     assert found.outcome is FAILED
     assert word in found.reason
 
