@@ -62,10 +62,10 @@ class Told:
         return self.found.get(gate) == "passed"
 
 
-def agent(ground: Ground, name: str, part: str) -> Path:
+def agent(ground: Ground, attack: Attack, part: str) -> Path:
     """The script that a run starts: tiny, and outside of the workspace."""
     place = ground.folder / "agent.py"
-    words = ", ".join(map(repr, (name, part, ground.shape.name)))
+    words = ", ".join(map(repr, (attack.id, part, ground.shape.name, attack.play.__module__)))
     place.write_text(
         f"import sys\nsys.path.insert(0, {str(REPOSITORY)!r})\nsys.dont_write_bytecode = True\n"
         f"from tests.attacks.play import main\nmain({words})\n"
@@ -123,7 +123,7 @@ def command_of(ground: Ground, attack: Attack) -> str:
 
 
 def _ordered(ground: Ground, attack: Attack, part: str, words: list[str], timeout: float) -> Told:
-    player = ("--", sys.executable, str(agent(ground, attack.id, part)))
+    player = ("--", sys.executable, str(agent(ground, attack, part)))
     asked = ["run", "--json", *words, *player]
     if ground.command:
         done = ground.command.run(asked, ground.environ, ground.work, timeout)
@@ -163,7 +163,7 @@ def naive(ground: Ground, attack: Attack) -> bool:
         k: v for k, v in ground.environ.items() if not k.startswith(("XDG", "TRUEGREEN", "PYTHON"))
     }
     check = f"for f in ~/.bash_profile ~/.profile; do [ -e $f ] && . $f && break; done; {command}"
-    acted = f"{sys.executable} {agent(ground, attack.id, 'attack')}"
+    acted = f"{sys.executable} {agent(ground, attack, 'attack')}"
     inner = f"{acted} >/dev/null 2>&1; timeout 10 bash -c {shlex.quote(check)}"
     bwrap = shutil.which("bwrap") or "bwrap"
     # A room of its own: what an attack leaves running, kills or overwrites is its own

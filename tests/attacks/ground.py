@@ -12,7 +12,6 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from tests.attacks.shapes import SHAPES, Shape
 from tests.attacks.work import IMPORTABLE
 from tests.forking import Forge
+from tests.lean_python import lean_python
 from truegreen.record.ledger import open_ledger
 
 BASIC = ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments")
@@ -90,7 +90,8 @@ class Ground:
 
 def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
     """An environment with pytest, as small as it gets, byte code included."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = lean_python(folder.with_name("python"))
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     installed = Path(sysconfig.get_path("purelib"))
     site = folder / IMPORTABLE
     for name in packages:

@@ -123,9 +123,9 @@ def surroundings(home: Path, python: Path = HERE) -> dict[str, str]:
     programs.mkdir(parents=True)
     for name in ("truegreen", "tg"):
         (programs / name).symlink_to(python.with_name(name))
-    named = programs / "python3"  # a link would not find the packages beside what it leads to
-    named.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
-    named.chmod(0o755)
+    for name in ("python", "python3"):  # a link would not find the packages beside what it leads to
+        (programs / name).write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+        (programs / name).chmod(0o755)
     ours = os.path.dirname(sys.executable)
     rest = [path for path in os.environ["PATH"].split(os.pathsep) if path != ours]
     environ = {

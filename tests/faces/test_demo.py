@@ -17,6 +17,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.faces.conftest import ESCAPES, Answer, Run
+from tests.lean_python import on_lean_python
 from truegreen.faces.demo.nights import NIGHTS
 from truegreen.faces.demo.player import PLAYS
 from truegreen.faces.demo.scenes import SCENES
@@ -93,6 +94,12 @@ def test_every_scene_has_its_player():
     assert list(PLAYS) == list(ENDS)
 
 
+@pytest.fixture(scope="session")
+def small_python(small_python: Path) -> Path:
+    """The small environment, on an installation of which gates see little in each of many runs."""
+    return on_lean_python(small_python, small_python.parents[1].with_name("lean"))
+
+
 @pytest.fixture
 def script(small_python: Path) -> Path:
     """The command in an environment like a person's."""
@@ -100,15 +107,21 @@ def script(small_python: Path) -> Path:
 
 
 @pytest.fixture
-def pinned(shared_tools: Path, tmp_path: Path) -> Callable[..., dict[str, str]]:
+def around(shared_tools: Path, small_python: Path) -> dict[str, str]:
+    """Where tools are copied to, and a PATH whose Python is that of the command."""
+    path = os.pathsep.join([str(small_python.parent), os.environ["PATH"]])
+    return {"SHARED_TOOLS": str(shared_tools), "PATH": path}
+
+
+@pytest.fixture
+def pinned(around: dict[str, str], tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Surroundings in which the demo copies no interpreter, with the scenes that it plays."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(PINNED)
 
     def surroundings(*scenes: str) -> dict[str, str]:
         path = str(tmp_path / "site")
-        names = " ".join(scenes or ENDS)
-        return {"PYTHONPATH": path, "SHARED_TOOLS": str(shared_tools), "SCENES": names}
+        return {**around, "PYTHONPATH": path, "SCENES": " ".join(scenes or ENDS)}
 
     return surroundings
 
@@ -242,12 +255,12 @@ def test_a_scene_that_ends_otherwise_is_named_and_fails(
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_served_demo_shows_which_night_failed_silently_and_leaves_nothing(
-    environ: Environ, shared_tools: Path, small_python: Path, tmp_path: Path
+    environ: Environ, around: dict[str, str], small_python: Path, tmp_path: Path
 ):
     with subprocess.Popen(
         [small_python, "-c", FEW_NIGHTS, "demo", "--serve", "--json"],
         stdout=subprocess.PIPE,
-        env=environ(SHARED_TOOLS=str(shared_tools)),
+        env=environ(**around),
         cwd=tmp_path,
     ) as demo:
         assert demo.stdout

@@ -7,6 +7,8 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import apsw
@@ -16,7 +18,7 @@ from tests.conftest import missing
 from tests.journeys import bounds
 from tests.journeys.bounds import Bound, exceeded
 from tests.journeys.scenes import JOURNEYS, traced, with_python
-from tests.journeys.trace import Step, Traced, Tracer
+from tests.journeys.trace import BY_CHANCE, PACKAGE, Step, Traced, Tracer, is_function
 
 pytestmark = pytest.mark.timeout(180)  # a machine may be busy
 KNOWN = """
@@ -164,6 +166,12 @@ def test_what_an_import_calls_does_not_count(tracer: Tracer) -> None:
 
         known.late()
     assert tracer.result().steps == (Step("__init__.py", "late", 1),)
+
+
+def test_what_does_not_count_by_name_is_a_function_of_the_package() -> None:
+    for file, name in BY_CHANCE:
+        module = import_module(f"{PACKAGE}.{file.removesuffix('.py').replace('/', '.')}")
+        assert is_function(attrgetter(name)(module).__code__)
 
 
 def test_transactions_and_queries_outside_of_them_count(tracer: Tracer) -> None:

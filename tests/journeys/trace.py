@@ -6,6 +6,8 @@ What counts, in the process of the journey and all its threads:
   Module bodies, class bodies, lambdas and comprehensions are no functions; a file counts when one
   of its functions is called. What runs while a module is being imported does not count: which
   modules are loaded already depends on what ran before.
+- What runs only where a process ends before its pipe was read to its end is no matter of the
+  journey but of the load of the machine: `BY_CHANCE` does not count.
 - The depth is the number of such functions on the stack of one thread. Frames of libraries do not
   count, and a new thread starts at one.
 - A write transaction is a BEGIN IMMEDIATE, or the SAVEPOINT of a writer that shares the commit of
@@ -36,6 +38,7 @@ import apsw
 import msgspec
 
 PACKAGE = "truegreen"
+BY_CHANCE = frozenset({("work/watch.py", "Watch._drain")})
 WAIT_SECONDS = 30.0
 
 
@@ -153,7 +156,7 @@ class Tracer:
             depth += is_function(other.f_code)
         self._depth = max(self._depth, depth)
         key = code.co_filename.removeprefix(self._root), code.co_qualname
-        if key not in self._steps:
+        if key not in self._steps and key not in BY_CHANCE:
             self._steps[key] = Step(*key, depth)
 
     def _records_here(self) -> bool:

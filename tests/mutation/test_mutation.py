@@ -99,7 +99,10 @@ def test_equivalent_mutants_exist_and_have_a_reason():
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of one module and one test, and an interpreter where a copy has it."""
+    """A project of one module and one test, and an interpreter where a copy has it.
+
+    Its pytest loads the plugins whose options are used, and none of the many others.
+    """
     root = tmp_path / "project"
     (root / "src").mkdir(parents=True)
     (root / "tests").mkdir()
@@ -108,10 +111,14 @@ def project(tmp_path: Path) -> Path:
         "import sys\nsys.path.insert(0, 'src')\nfrom module import larger\n\n\n"
         "def test_larger():\n    assert larger(2, 1)\n    assert not larger(1, 1)\n"
     )
-    (root / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+    (root / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p no:cacheprovider -p xdist.plugin -p pytest_timeout\n"
+    )
     place = root / ".venv/bin"
     place.mkdir(parents=True)
-    (place / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (place / "python").write_text(
+        f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec {sys.executable} "$@"\n'
+    )
     (place / "python").chmod(0o755)
     return root
 
