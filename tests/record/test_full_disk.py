@@ -272,9 +272,8 @@ def test_a_store_that_may_not_grow_says_that_the_disk_is_full(room: Path) -> Non
 
 
 @pytest.mark.criterion("M04")
-def test_a_locked_store_is_busy_and_nothing_is_written(sqlite_url: str) -> None:
-    store = SqliteStore(sqlite_url)
-    migrate.ensure(store)
+def test_a_locked_store_is_busy_and_nothing_is_written(made_url: str) -> None:
+    store = SqliteStore(made_url)
     ledger = Ledger(store)
     trials = [prepared(ledger, verb) for verb in VERBS]
     before = told(ledger)
@@ -354,11 +353,11 @@ def _demoted(what: str, folder: Path, answer: Any) -> None:
 
 
 @pytest.fixture
-def theirs() -> Iterator[Path]:
+def theirs(plain_store: Path) -> Iterator[Path]:
     """A folder with a store that belongs to nobody."""
     with tempfile.TemporaryDirectory(prefix="tgro-", dir=roomiest()) as name:
         folder = Path(name)
-        open_ledger(f"sqlite://{folder}/truegreen.db").close()
+        shutil.copy(plain_store, folder / "truegreen.db")
         if os.geteuid() == 0:
             for path in (folder, *folder.iterdir()):
                 os.chown(path, NOBODY, NOBODY)
@@ -391,11 +390,11 @@ def test_a_store_cannot_be_made_in_a_read_only_folder(theirs: Path) -> None:
 
 @pytest.mark.criterion("M04")
 def test_a_store_that_becomes_read_only_is_said_to_be_so_and_nothing_is_written(
-    room: Path,
+    room: Path, plain_store: Path
 ) -> None:
     """As when the kernel turns a failing file system read-only under a running program."""
     disk = FailingDisk()
-    open_ledger(f"sqlite://{room}/truegreen.db").close()
+    shutil.copy(plain_store, room / "truegreen.db")
     with on(disk, room, this_moment()) as ledger:
         trial = prepared(ledger, "end_run")
         before = told(ledger)
