@@ -30,6 +30,13 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite://{tmp_path}/truegreen.db"
 
 
+@pytest.fixture
+def made_url(sqlite_url: str, plain_store: Path) -> str:
+    """The same, and the store is there, with default settings: a copy of one that was just made."""
+    shutil.copy(plain_store, sqlite_url.removeprefix("sqlite://"))
+    return sqlite_url
+
+
 @pytest.fixture(scope="session")
 def timed_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that was made when the clock of `timed` begins."""

@@ -398,9 +398,9 @@ def test_a_no_is_neither_counted_nor_refused(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("D11")
 def test_who_takes_their_time_is_not_flagged_and_a_minute_later_nothing_counts(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    made_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     store: Any = ledger.store
     now = 10**15
     monkeypatch.setattr(store, "clock", lambda: now)

@@ -187,8 +187,8 @@ def test_a_chain_without_an_anchor_misses_what_the_anchor_finds(
     assert {a.name for a in doctor.examine(anchored)} <= {"ghost", "counters"}
 
 
-def test_a_block_by_raw_sql_is_shown_as_unsigned(sqlite_url: str) -> None:
-    ledger = open_ledger(sqlite_url)
+def test_a_block_by_raw_sql_is_shown_as_unsigned(made_url: str) -> None:
+    ledger = open_ledger(made_url)
     ticket = started(ledger)
     with closing(raw_sqlite(ledger)) as raw:
         raw.execute(
@@ -200,8 +200,8 @@ def test_a_block_by_raw_sql_is_shown_as_unsigned(sqlite_url: str) -> None:
     ledger.close()
 
 
-def test_wrong_counters_and_ghosts_are_found(sqlite_url: str) -> None:
-    ledger = open_ledger(sqlite_url)
+def test_wrong_counters_and_ghosts_are_found(made_url: str) -> None:
+    ledger = open_ledger(made_url)
     started(ledger)
     opened(ledger)
     with closing(raw_sqlite(ledger)) as raw:
@@ -231,9 +231,9 @@ def test_closing_a_ledger_that_wrote_marks_the_history_outside(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_mark_that_was_cut_by_a_crash_is_not_one(tmp_path: Path, sqlite_url: str) -> None:
+def test_a_mark_that_was_cut_by_a_crash_is_not_one(tmp_path: Path, made_url: str) -> None:
     path = tmp_path / "anchor"
-    ledger = open_ledger(sqlite_url, anchor=str(path))
+    ledger = open_ledger(made_url, anchor=str(path))
     opened(ledger)
     ledger.mark()
     whole = path.read_bytes()

@@ -493,9 +493,9 @@ def _left_by(ledger: Ledger, agent: str, status: AgentStatus) -> str | None:
 @pytest.mark.parametrize("status", [each for each in TaskStatus if each is not S.QUEUED])
 @pytest.mark.parametrize("then", [each for each in AgentStatus if each is not AgentStatus.PENDING])
 def test_a_task_in_any_status_takes_its_agent_along_whatever_that_is_at(
-    sqlite_url: str, status: TaskStatus, then: AgentStatus
+    made_url: str, status: TaskStatus, then: AgentStatus
 ) -> None:
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     agent = ledger.register_agent("smith", "sha256:1", actor=OPERATOR).id
     task, _ = brought(ledger, status, agent_id=agent)
     busy = ledger.agent(agent).status in (AgentStatus.IN_PROGRESS, AgentStatus.TERMINATED)

@@ -205,9 +205,9 @@ def test_resolving_needs_an_outcome_and_is_final(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("L13")
 def test_a_snoozed_item_comes_back_by_itself(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    made_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     store: Any = ledger.store
     now = 10**15
     monkeypatch.setattr(store, "clock", lambda: now)

@@ -203,9 +203,9 @@ def test_what_is_only_alike_is_not_called_one_cause(topic: str) -> None:
 
 
 @pytest.fixture
-def clocked(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Ledger, list[int]]:
+def clocked(made_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Ledger, list[int]]:
     """A ledger whose clock a test moves; PostgreSQL has one of its own that nobody moves."""
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     now = [10**15]
     store: Any = ledger.store
     monkeypatch.setattr(store, "clock", lambda: now[0])

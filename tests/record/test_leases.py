@@ -268,9 +268,9 @@ def test_a_worker_that_wakes_after_its_run_was_given_away_lands_nothing(ledger: 
 
 @pytest.mark.criterion("H07")
 def test_a_jump_of_the_wall_clock_kills_nobody(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    made_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     ticket = started(ledger)
     real = time.time_ns
     for hours in (10_000, -10_000):
@@ -285,9 +285,9 @@ def test_a_jump_of_the_wall_clock_kills_nobody(
 @pytest.mark.criterion("H07", "H02")
 @pytest.mark.parametrize("boot", ["!", "~"], ids=["sorts before", "sorts after"])
 def test_leases_run_out_by_the_steady_clock_or_a_new_boot(
-    boot: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    boot: str, made_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = open_ledger(sqlite_url)
+    ledger = open_ledger(made_url)
     store: Any = ledger.store
     now = 1000 * HOUR
     monkeypatch.setattr(store, "lease_clock", lambda: now)

@@ -93,10 +93,10 @@ def test_another_programs_database_is_refused_and_left_alone(sqlite_url: str) ->
         assert foreign.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
 
 
-def test_a_damaged_anchor_is_said(tmp_path: Path, sqlite_url: str) -> None:
+def test_a_damaged_anchor_is_said(tmp_path: Path, made_url: str) -> None:
     path = tmp_path / "anchor"
     path.write_text("garbage\n")
-    ledger = open_ledger(sqlite_url, anchor=str(path))
+    ledger = open_ledger(made_url, anchor=str(path))
     opened(ledger)
     with pytest.raises(Unavailable, match="damaged"):
         ledger.mark()
@@ -215,10 +215,10 @@ def test_every_agent_of_a_terminated_conversation_is_terminated(ledger: Ledger) 
         "UPDATE runs SET verdict = 'unknown' WHERE key = 1",
     ],
 )
-def test_the_doctor_sees_a_task_and_its_run_disagree(sqlite_url: str, lie: str) -> None:
-    ledger = open_ledger(sqlite_url)
+def test_the_doctor_sees_a_task_and_its_run_disagree(made_url: str, lie: str) -> None:
+    ledger = open_ledger(made_url)
     assert brought(ledger, S.SUCCEEDED)[0].cell is Cell.TRUE_GREEN
-    with closing(apsw.Connection(sqlite_url.removeprefix("sqlite://"))) as raw:
+    with closing(apsw.Connection(made_url.removeprefix("sqlite://"))) as raw:
         raw.execute(lie)
     assert "contradiction" in {ailment.name for ailment in doctor.examine(ledger)}
     ledger.close()

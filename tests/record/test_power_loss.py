@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tests.postgres_server import roomiest
-from tests.record.torture_disk import Deed, RecordingDisk, after_power_cut, write_files
-from tests.record.torture_truth import check_story, has_reached, stories
+from tests.record.torture_disk import (
+    Deed,
+    Life,
+    RecordingDisk,
+    after_power_cut,
+    lives_of,
+    write_files,
+)
+from tests.record.torture_truth import check_story, damage, has_reached, stories
 from tests.record.torture_verbs import living
 from tests.repeat import repeated
 from truegreen.errors import StoreUnsafe
@@ -37,6 +44,7 @@ class Recorded(NamedTuple):
     """What happened to the disk, and what had been acknowledged at which point of it."""
 
     log: list[Deed]
+    lives: list[Life]
     acknowledged: list[tuple[int, tuple[str, int, str]]]
 
 
@@ -70,16 +78,22 @@ def recorded(store: type[SqliteStore], folder: Path) -> Recorded:
             acknowledged.append((len(disk.log), (task.id, task.revision, task.status.value)))
     log = list(disk.log)
     ledger.close()
-    return Recorded(log, acknowledged)
+    return Recorded(log, lives_of(log), acknowledged)
+
+
+@pytest.fixture(scope="module")
+def folding(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The log of a store as truegreen keeps it."""
+    return recorded(FoldingStore, tmp_path_factory.mktemp("folding") / "store")
 
 
 @contextmanager
 def cut_off(told: Recorded, cut: int, dice: random.Random) -> Iterator[Ledger]:
     """The store as it is found after a power cut."""
     with tempfile.TemporaryDirectory(prefix="tgcut-", dir=roomiest()) as folder:
-        write_files(Path(folder), after_power_cut(told.log, cut, dice))
+        write_files(Path(folder), after_power_cut(told.lives, cut, dice))
         ledger = open_ledger(f"sqlite://{folder}/truegreen.db")
-        problems = ledger.store.integrity()
+        problems = damage(ledger.store)
         assert problems == [], f"cut after {cut} deeds: {problems}"
         yield ledger
         ledger.close()
@@ -101,19 +115,18 @@ def losses(told: Recorded, cuts: int) -> list[str]:
 @pytest.mark.criterion("M03", "M04")
 @pytest.mark.timeout(240)
 @pytest.mark.slow
-def test_a_power_cut_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    told = recorded(FoldingStore, tmp_path / "store")
-    folded = [deed for deed in told.log if deed.kind == "flush" and deed.file == "truegreen.db"]
+def test_a_power_cut_loses_nothing_that_was_acknowledged(folding: Recorded) -> None:
+    folded = [deed for deed in folding.log if deed.kind == "flush" and deed.file == "truegreen.db"]
     assert len(folded) > 3, "the log was never folded into the file"
-    assert losses(told, CUTS) == []
+    assert losses(folding, CUTS) == []
 
 
 @pytest.mark.criterion("M04")
-def test_a_power_cut_while_a_store_is_made_leaves_one_that_can_be_made(tmp_path: Path) -> None:
-    told = recorded(FoldingStore, tmp_path / "store")
+def test_a_power_cut_while_a_store_is_made_leaves_one_that_can_be_made(folding: Recorded) -> None:
     dice = random.Random(5)  # noqa: S311 - no secret
     for _ in range(repeated(20)):
-        with cut_off(told, dice.randint(0, told.acknowledged[0][0] - 1), dice) as ledger:
+        cut = dice.randint(0, folding.acknowledged[0][0] - 1)
+        with cut_off(folding, cut, dice) as ledger:
             assert [task.revision for task in living(ledger, 0)] == [1, 3, 4, 6]
 
 

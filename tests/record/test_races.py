@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.record.lives import LEAD, OPERATOR, S, agent_of, ended, finding, opened, started, verdict
-from tests.record.torture_racer import TERMINATE, Order, Racer, Report, race
+from tests.record.torture_racer import TERMINATE, Order, Report, race, two_racers
 from tests.record.torture_truth import check_truth, is_terminal, stories
 from tests.record.torture_verbs import DONE, EXPIRED, HOLDER, VERBS, Trial, done, prepared
 from tests.repeat import repeated
@@ -100,7 +100,7 @@ def test_no_verb_in_a_process_outlives_terminate(
     ledger: Ledger, store_url: str, dice: random.Random
 ) -> None:
     trials = []
-    with Racer(store_url) as actor, Racer(store_url) as ender:
+    with two_racers(store_url) as (actor, ender):
         for _ in range(ROUNDS_IN_PROCESSES):
             for verb in dice.sample(sorted(VERBS), len(VERBS)):
                 trial = prepared(ledger, verb)
@@ -244,7 +244,7 @@ def test_of_four_starters_of_one_task_exactly_one_wins(ledger: Ledger) -> None:
 
 @pytest.mark.criterion("K07", "M07")
 def test_two_processes_never_start_the_same_task(ledger: Ledger, store_url: str) -> None:
-    with Racer(store_url) as one, Racer(store_url) as two:
+    with two_racers(store_url) as (one, two):
         for verb in ("start", "claim_next") * 10:
             trial = prepared(ledger, verb)
             order = Order(trial, time.monotonic() + TOGETHER)

@@ -455,8 +455,8 @@ def complete(queries: Any) -> dict[str, str]:
     return whole
 
 
-def test_every_query_is_understood_by_sqlite(sqlite_url: str):
-    ledger = open_ledger(sqlite_url)
+def test_every_query_is_understood_by_sqlite(made_url: str):
+    ledger = open_ledger(made_url)
     store: Any = ledger.store
     not_understood = {}
     with store._lent() as connection:

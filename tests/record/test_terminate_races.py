@@ -23,7 +23,7 @@ from tests.record.raw_sql import raw_sql
 from tests.record.test_races import bare
 from tests.record.test_races import raw as raw_statement
 from tests.record.torture_crowd import Crowd
-from tests.record.torture_racer import Order, Racer
+from tests.record.torture_racer import Order, two_racers
 from tests.record.torture_scenes import SCENES, Scene, acts, may_go_on, staged
 from tests.record.torture_truth import check_truth
 from tests.record.torture_verbs import HOLDER, prepared
@@ -168,7 +168,7 @@ def test_no_run_starts_after_the_freeze_was_acknowledged(
     ledger: Ledger, store_url: str, dice: random.Random
 ) -> None:
     early = 0
-    with Racer(store_url) as one, Racer(store_url) as two:
+    with two_racers(store_url) as (one, two):
         for number in range(40):
             trial = prepared(ledger, ("start", "claim_next")[number % 2])
             at = time.monotonic() + 0.004

@@ -86,10 +86,8 @@ def test_a_revoked_token_is_dead_at_once_and_revoking_again_changes_nothing(
         ledger.revoke_token("tok_nowhere", actor=OPERATOR)
 
 
-def test_tokens_expire_by_the_stores_clock(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = open_ledger(sqlite_url)
+def test_tokens_expire_by_the_stores_clock(made_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = open_ledger(made_url)
     store: Any = ledger.store
     now = 10**15
     monkeypatch.setattr(store, "clock", lambda: now)

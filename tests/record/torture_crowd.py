@@ -15,7 +15,7 @@ import msgspec
 
 from tests.record.torture_racer import Report
 from tests.record.torture_scenes import Scene, acts, end
-from tests.record.torture_servant import Servant
+from tests.record.torture_servant import Crew
 from truegreen.errors import Broken, TruegreenError
 from truegreen.record.ledger import Ledger, open_ledger
 
@@ -59,7 +59,8 @@ class Crowd:
     """So many processes on one store, as the test sees them."""
 
     def __init__(self, url: str, number: int) -> None:
-        self._all = [Servant("tests.record.torture_crowd", url) for _ in range(number)]
+        self._crew = Crew("tests.record.torture_crowd", url, number)
+        self._all = self._crew.members
         for each in self._all:
             assert each.answered() == b"ready\n"
 
@@ -85,8 +86,7 @@ class Crowd:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for each in self._all:
-            each.__exit__(kind, error, trace)
+        self._crew.__exit__(kind, error, trace)
 
 
 def main(url: str) -> None:
@@ -99,7 +99,3 @@ def main(url: str) -> None:
         sys.stdout.write(msgspec.json.encode(reports).decode() + "\n")
         sys.stdout.flush()
     ledger.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -8,6 +8,8 @@ built: what was flushed is there, of what came later any part may be. A FailingD
 from __future__ import annotations
 
 import itertools
+import sys
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECTOR = 512
+KEPT_EVERY = 50
 _KEPT = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_WAL
 _numbers = itertools.count(1)
 
@@ -74,23 +77,63 @@ class RecordingDisk(apsw.VFS):
         self.log.append(Deed("acknowledge"))
 
 
-def after_power_cut(log: list[Deed], cut: int, dice: random.Random) -> Iterator[tuple[str, bytes]]:
-    """The files as they may be found when the power fails after `cut` deeds."""
-    past = log[:cut]
-    for file in dict.fromkeys(deed.file for deed in past if deed.file):
-        mine = [deed for deed in past if deed.file == file]
-        deleted = max((n for n, deed in enumerate(mine) if deed.kind == "delete"), default=-1)
-        mine = mine[deleted + 1 :]
-        if not mine:
-            continue
-        flushed = max((n for n, deed in enumerate(mine) if deed.kind == "flush"), default=-1)
-        content = bytearray()
-        for deed in mine[:flushed]:
+class Life:
+    """A file from its first deed to its deletion, with what it held at some points of the log."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.deeds: list[Deed] = []
+        self.places: list[int] = []
+        self.gone = sys.maxsize
+        self._content = bytearray()
+        self._kept: list[bytes] = []
+
+    def add(self, place: int, deed: Deed) -> None:
+        """One more deed, at this place of the log."""
+        if len(self.deeds) % KEPT_EVERY == 0:
+            self._kept.append(bytes(self._content))
+        self.deeds.append(deed)
+        self.places.append(place)
+        _apply(self._content, deed)
+
+    def after(self, number: int) -> bytearray:
+        """What it holds after so many of its deeds; there is at least one more."""
+        content = bytearray(self._kept[number // KEPT_EVERY])
+        for deed in self.deeds[number - number % KEPT_EVERY : number]:
             _apply(content, deed)
-        rest = [deed for deed in mine[flushed + 1 :] if deed.kind in ("write", "truncate")]
+        return content
+
+
+def lives_of(log: list[Deed]) -> list[Life]:
+    """The log file by file: it is cut many times, and each time all files are built from it."""
+    lives: list[Life] = []
+    living: dict[str, Life] = {}
+    for place, deed in enumerate(log):
+        if deed.kind == "delete":
+            if deed.file in living:
+                living.pop(deed.file).gone = place
+        elif deed.file:
+            if deed.file not in living:
+                living[deed.file] = Life(deed.file)
+                lives.append(living[deed.file])
+            living[deed.file].add(place, deed)
+    return lives
+
+
+def after_power_cut(
+    lives: list[Life], cut: int, dice: random.Random
+) -> Iterator[tuple[str, bytes]]:
+    """The files as they may be found when the power fails after `cut` deeds."""
+    for life in lives:
+        done = bisect_left(life.places, cut)
+        if not done or life.gone < cut:
+            continue
+        flushed = next((n for n in reversed(range(done)) if life.deeds[n].kind == "flush"), 0)
+        content = life.after(flushed)
+        rest = [deed for deed in life.deeds[flushed:done] if deed.kind in ("write", "truncate")]
         for deed in _survivors(rest, dice):
             _apply(content, deed)
-        yield file, bytes(content)
+        yield life.file, bytes(content)
 
 
 def _survivors(rest: list[Deed], dice: random.Random) -> Iterator[Deed]:

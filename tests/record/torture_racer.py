@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tests.record.lives import OPERATOR
-from tests.record.torture_servant import Servant
+from tests.record.torture_servant import Crew, Line
 from tests.record.torture_verbs import Trial, done
 from truegreen.errors import TruegreenError
 from truegreen.record.ledger import Ledger, open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TERMINATE = "terminate it"
 
@@ -56,20 +61,28 @@ def race(ledger: Ledger, order: Order) -> list[Report]:
     return reports
 
 
-class Racer(Servant):
+class Racer:
     """A racer as the test sees it."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__("tests.record.torture_racer", url)
-        assert self.answered() == b"ready\n"
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        assert line.answered() == b"ready\n"
 
     def send(self, order: Order) -> None:
         """Give an order; do not wait."""
-        self.order(msgspec.json.encode(order))
+        self._line.order(msgspec.json.encode(order))
 
     def answer(self) -> list[Report]:
         """What came of the last order."""
-        return msgspec.json.decode(self.answered(), type=list[Report])
+        return msgspec.json.decode(self._line.answered(), type=list[Report])
+
+
+@contextmanager
+def two_racers(url: str) -> Iterator[tuple[Racer, Racer]]:
+    """Two processes on one store."""
+    with Crew("tests.record.torture_racer", url, 2) as crew:
+        one, two = map(Racer, crew.members)
+        yield one, two
 
 
 def main(url: str) -> None:
@@ -82,7 +95,3 @@ def main(url: str) -> None:
         sys.stdout.write(msgspec.json.encode(reports).decode() + "\n")
         sys.stdout.flush()
     ledger.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

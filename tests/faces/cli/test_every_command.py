@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,13 @@ def test_no_command_is_forgotten_here():
     assert SHAPES.keys() == RIGHT.keys()
 
 
-@pytest.mark.usefixtures("own_tools")
+@pytest.fixture
+def small_path(small_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gates of the furnished tasks find a pytest that starts quickly."""
+    monkeypatch.setenv("PATH", f"{small_python.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("own_tools", "small_path")
 @pytest.mark.parametrize("name", RIGHT)
 def test_plain_output_is_plain_and_succeeds(name: str, tg: Run, furnished: Furnished):
     answer = tg(*words_of(RIGHT[name], furnished))
@@ -243,7 +250,7 @@ def test_plain_output_is_plain_and_succeeds(name: str, tg: Run, furnished: Furni
     assert "\x1b" not in answer.out + answer.err
 
 
-@pytest.mark.usefixtures("own_tools")
+@pytest.mark.usefixtures("own_tools", "small_path")
 @pytest.mark.parametrize("name", RIGHT)
 def test_json_is_one_document_and_nothing_else(name: str, tg: Run, furnished: Furnished):
     answer = tg("--json", *words_of(RIGHT[name], furnished))

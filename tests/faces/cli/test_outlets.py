@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -141,10 +140,10 @@ def test_a_report_is_xml_for_other_tools(tg: Run, furnished: Furnished):
 
 @pytest.mark.criterion("O03", "O04")
 def test_settings_that_a_run_could_have_written_are_shown_until_somebody_trusts_them(
-    tg: Run, tmp_path: Path
+    tg: Run, tmp_path: Path, home_store: str
 ):
     file = tmp_path / "truegreen.toml"
-    ledger = open_ledger(os.environ["TRUEGREEN_STORE"])
+    ledger = open_ledger(home_store)
     ground = {"ground": {"top": str(tmp_path)}}
     ledger.start(opened(ledger).id, Start("test", base_digest=BASE, facts=ground))
     ledger.close()

@@ -22,8 +22,8 @@ from truegreen.model import TaskStatus
 from truegreen.record.ledger import open_ledger
 
 
-def test_one_frame_splits_off_what_was_accepted_unchecked(tg: Run) -> None:
-    ledger = open_ledger(os.environ["TRUEGREEN_STORE"])
+def test_one_frame_splits_off_what_was_accepted_unchecked(tg: Run, home_store: str) -> None:
+    ledger = open_ledger(home_store)
     task, _ = brought(ledger, TaskStatus.NEEDS_REVIEW)
     ledger.review(task.id, accept=True, actor=OPERATOR, reason="fine")
     ledger.close()
