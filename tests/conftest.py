@@ -41,7 +41,7 @@ CLOSING = pytest.StashKey[contextlib.ExitStack]()
 THREADS = pytest.StashKey[frozenset[threading.Thread]]()
 THREAD_SECONDS = 10.0
 
-# Every run tries the same examples, whatever an earlier run left behind; `make nightly` tries others.
+# Every run tries the same examples; `make nightly` tries others.
 hypothesis.settings.register_profile("ci", database=None, deadline=None, derandomize=True)
 hypothesis.settings.register_profile(
     "thorough",

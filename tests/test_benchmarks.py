@@ -27,7 +27,6 @@ from benchmarks.measure import (
 from benchmarks.meters import metered
 from benchmarks.population import PATTERNS, populate
 from benchmarks.raw import as_one, raw_cte, raw_pipelined, raw_sqlite
-from tests.lean_python import on_lean_python
 from tests.postgres_server import PostgresServer
 from truegreen.model import TaskStatus
 from truegreen.record import doctor
@@ -263,8 +262,7 @@ def test_each_suite_runs(
     small_python: Path,
 ):
     # The tools of gates are copied, and looked at in each run: here that is a tenth of the work.
-    python = on_lean_python(small_python, small_python.parents[1].with_name("lean"))
-    monkeypatch.setenv("PATH", str(python.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", str(small_python.parent), prepend=os.pathsep)
     # Other job systems may lie in this user's cache; tests/test_peers.py is about those.
     monkeypatch.setattr(environments, "CACHE", str(tmp_path / "peers"))
     parts = measured([name], bench)

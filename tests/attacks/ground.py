@@ -12,6 +12,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from pathlib import Path
 from tests.attacks.shapes import SHAPES, Shape
 from tests.attacks.work import IMPORTABLE
 from tests.forking import Forge
-from tests.lean_python import lean_python
 from truegreen.record.ledger import open_ledger
 
 BASIC = ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments")
@@ -90,8 +90,7 @@ class Ground:
 
 def make_tools(folder: Path, packages: Iterable[str] = BASIC) -> Path:
     """An environment with pytest, as small as it gets, byte code included."""
-    python = lean_python(folder.with_name("python"))
-    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     installed = Path(sysconfig.get_path("purelib"))
     site = folder / IMPORTABLE
     for name in packages:

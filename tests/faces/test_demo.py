@@ -17,7 +17,6 @@ import pytest
 from rich.cells import cell_len
 
 from tests.faces.conftest import ESCAPES, Answer, Run
-from tests.lean_python import on_lean_python
 from truegreen.faces.demo.nights import NIGHTS
 from truegreen.faces.demo.player import PLAYS
 from truegreen.faces.demo.scenes import SCENES
@@ -92,12 +91,6 @@ sys.exit(main())
 def test_every_scene_has_its_player():
     assert [scene.name for scene in SCENES] == list(ENDS)
     assert list(PLAYS) == list(ENDS)
-
-
-@pytest.fixture(scope="session")
-def small_python(small_python: Path) -> Path:
-    """The small environment, on an installation of which gates see little in each of many runs."""
-    return on_lean_python(small_python, small_python.parents[1].with_name("lean"))
 
 
 @pytest.fixture

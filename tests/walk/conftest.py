@@ -19,7 +19,7 @@ import pytest
 from tests import in_process
 from tests.faces.conftest import SCRIPT, Answer, environ, tg
 from tests.forking import Forge
-from tests.walk.little_python import environment
+from tests.small_environment import python_of
 from truegreen.record.ledger import Ledger, open_ledger
 
 __all__ = ["environ", "tg"]
@@ -189,13 +189,13 @@ def pythons(shared_tools: Path) -> Path:
 @pytest.fixture(scope="session")
 def slim_python(pythons: Path) -> str:
     """A folder with a Python that has no packages: gates pin what they run with."""
-    return str(environment(pythons / "slim"))
+    return str(python_of(pythons / "slim", ()).parent)
 
 
 @pytest.fixture(scope="session")
 def python_with_pytest(pythons: Path) -> str:
     """A folder with a Python that has pytest and nothing else: its start costs a third."""
-    return str(environment(pythons / "tested", "pytest"))
+    return str(python_of(pythons / "tested", ("pytest",)).parent)
 
 
 @pytest.fixture

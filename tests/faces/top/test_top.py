@@ -117,7 +117,7 @@ def test_a_terminal_of_thirty_lines_shows_live_runs_and_tasks_under_the_inbox(
     play(script, size=(100, 30))
 
 
-@pytest.mark.parametrize("lines, tall", [(27, False), (28, True)])
+@pytest.mark.parametrize(("lines", "tall"), [(27, False), (28, True)])
 def test_the_layout_follows_the_size_when_a_resize_event_was_missed(
     play: Play, lines: int, tall: bool
 ) -> None:

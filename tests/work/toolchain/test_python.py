@@ -171,3 +171,35 @@ def test_a_real_environment_answers_for_itself(tmp_path):
     assert (answer.environment, answer.sites) == (str(root), (str(sites),))
     assert os.path.dirname(os.path.realpath(os.__file__)) in answer.stdlib
     assert os.path.realpath(sys.executable) in answer.binaries
+
+
+def answer_of(library: Path, *path: Path) -> Answer:
+    """The answer of an interpreter with this standard library that loads from these folders."""
+    return Answer(
+        program="python3",
+        version="3.11",
+        prefix="",
+        base_prefix="",
+        binaries=(),
+        stdlib=(str(library),),
+        path=(str(library), *map(str, path)),
+        pytest="",
+        plugins=(),
+    )
+
+
+def test_code_of_an_interpreter_is_what_it_loads(tmp_path):
+    library, site = tmp_path / "lib/python3.11", tmp_path / "env/site-packages"
+    inner = library / "site-packages"
+    for folder in (inner, site, library / "test/support", library / "idlelib", library / "json"):
+        folder.mkdir(parents=True)
+    (library / "test/test_json.py").touch()
+    used = answer_of(library, site, tmp_path / "gone").code()
+    assert used.keys() == {str(library), str(site)}
+    assert used[str(site)] == ()
+    aside = {"site-packages", "dist-packages", "idlelib", "test/test_json.py"}
+    assert set(used[str(library)]) == aside
+    own = answer_of(library, inner).code()
+    assert own.keys() == {str(library), str(inner)}, "its own packages are looked at once"
+    assert "site-packages" in own[str(library)]
+    assert own[str(inner)] == ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 
 from truegreen.tuples import NamedTuple
 from truegreen.work.toolchain import Pin, Toolchain
@@ -42,12 +42,16 @@ def difference(pin: Pin, tools: Toolchain) -> Difference:
     return walk.result()
 
 
-def newest_code(folder: str, since: int, known: Container[str] = ()) -> str:
+def newest_code(
+    folder: str, since: int, known: Container[str] = (), without: Iterable[str] = ()
+) -> str:
     """A file of Python code in a folder that was changed since; byte code is left out.
 
-    `known` are paths that are compared otherwise.
+    `known` are paths that are compared otherwise, `without` are names below the folder that no
+    check loads.
     """
     found = []
+    left_out = {os.path.join(folder, name) for name in without}
     pending = [folder]
     while pending:
         try:
@@ -56,6 +60,8 @@ def newest_code(folder: str, since: int, known: Container[str] = ()) -> str:
             continue  # gone since its parent was read, or unreadable for a gate, too
         with entries:
             for entry in entries:
+                if entry.path in left_out:
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name != _BYTE_CODE:
                         pending.append(entry.path)

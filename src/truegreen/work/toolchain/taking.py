@@ -105,7 +105,7 @@ class _Plan:
         self._found: dict[str, str] = {}
         self._homes: dict[str, str] = {}
         self._notes: list[str] = []
-        self._watched: dict[str, None] = {}
+        self._watched: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def _tree(self) -> set[str]:
@@ -191,10 +191,10 @@ class _Plan:
         for name in ("python3", "python"):
             for found in chain_of(name, around.path)[:1]:
                 answer = ask(found, around, self._asked)
-                places = (*answer.sites, *answer.stdlib) if isinstance(answer, Answer) else ()
-                for place in map(os.path.realpath, places):
-                    if os.path.isdir(place) and not self._in_tree(place) and within_reach(place):
-                        self._watched[place] = None
+                if isinstance(answer, Answer):
+                    for place, without in answer.code().items():
+                        if not self._in_tree(place) and within_reach(place):
+                            self._watched[place] = without
 
     def _settings(self) -> dict[str, str]:
         """What tools would find above the rooms of gates, and above the workspace."""
@@ -298,9 +298,11 @@ class _Plan:
             found=self._found,
             homes=self._homes,
             taken=self._begun,
-            watched=tuple(
-                path for path in self._watched if not any(pin.covers(path) for pin in pins)
-            ),
+            watched={
+                path: without
+                for path, without in self._watched.items()
+                if not any(pin.covers(path) for pin in pins)
+            },
             settings=self._settings(),
             missing=self._missing,
             notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),
