@@ -127,8 +127,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Fail a test that leaves a thread running: the next tests would run beside it."""
     result = yield
-    now = frozenset(threading.enumerate())
-    for thread in now - item.stash.get(THREADS, now):
+    before = item.stash[THREADS] if THREADS in item.stash else threading.enumerate()
+    for thread in set(threading.enumerate()).difference(before):
         thread.join(THREAD_SECONDS)
         if thread.is_alive():
             pytest.fail(f"the test left a thread running: {thread}", pytrace=False)
@@ -204,6 +204,19 @@ def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_python(shared_tools: Path) -> Path:
     """A Python with truegreen and little else, one for all workers: what is pinned is copied."""
     return python_of(shared_tools.with_name("small"))
+
+
+@pytest.fixture(scope="session")
+def slim_python(shared_tools: Path) -> str:
+    """A folder with a Python that has no packages, one for all workers."""
+    return str(python_of(shared_tools.with_name("slim"), (), with_truegreen=False).parent)
+
+
+@pytest.fixture(scope="session")
+def python_with_pytest(shared_tools: Path) -> str:
+    """A folder with a Python that has pytest and nothing else, one for all workers."""
+    folder = shared_tools.with_name("tested")
+    return str(python_of(folder, ("pytest",), with_truegreen=False).parent)
 
 
 @pytest.fixture

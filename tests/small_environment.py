@@ -21,21 +21,23 @@ from packaging.requirements import Requirement
 import truegreen
 
 WANTED = ("truegreen[postgres,tui]", "pytest")
-SCRIPTS = {"truegreen": ("truegreen", "tg"), "pytest": ("pytest",)}
+SCRIPTS = ("truegreen", "tg", "pytest")
 
 
-def python_of(folder: Path, wanted: tuple[str, ...] = WANTED) -> Path:
+def python_of(
+    folder: Path, wanted: tuple[str, ...] = WANTED, *, with_truegreen: bool = True
+) -> Path:
     """The interpreter of an environment with these packages; the first worker makes it."""
     made = folder.with_suffix(".made")
     with folder.with_suffix(".lock").open("ab") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not made.exists():
-            _make(folder, wanted)
+            _make(folder, wanted, with_truegreen=with_truegreen)
             made.touch()
     return folder / "bin" / "python"
 
 
-def _make(folder: Path, wanted: tuple[str, ...]) -> None:
+def _make(folder: Path, wanted: tuple[str, ...], *, with_truegreen: bool) -> None:
     words = ["-m", "venv", "--without-pip", "--clear", str(folder)]
     subprocess.run([sys.executable, *words], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -43,11 +45,10 @@ def _make(folder: Path, wanted: tuple[str, ...]) -> None:
         for file in found.files or ():
             if ".." not in file.parts and file.suffix != ".pth":
                 _copy(Path(str(found.locate_file(file))), site / file)
-    names = {Requirement(each).name for each in wanted}
-    if "truegreen" in names:
+    if with_truegreen:
         shutil.copytree(Path(truegreen.__file__).parent, site / "truegreen")
     compileall.compile_dir(site, quiet=2)
-    for name in (name for package in names for name in SCRIPTS[package]):
+    for name in SCRIPTS if with_truegreen else [name for name in SCRIPTS if name in wanted]:
         _, _, body = Path(sys.executable).with_name(name).read_text().partition("\n")
         script = folder / "bin" / name
         script.write_text(f"#!{folder}/bin/python\n{body}")

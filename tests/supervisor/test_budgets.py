@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,7 +56,8 @@ def test_an_agent_that_breaks_each_time_is_stopped_and_goes_on_by_itself_once_it
     deadline = time.monotonic() + 60
     while any(stage.ledger.task(task).status is S.QUEUED for task in waiting):
         assert time.monotonic() < deadline
-        stage.scheduler().once()
+        with closing(stage.scheduler()) as another:
+            another.once()
         clock.minutes(0.5)
     scheduler.close()
     assert {stage.ledger.task(task).status for task in waiting} == {S.SUCCEEDED}
@@ -84,7 +86,8 @@ def test_what_a_run_may_spend_is_cut_to_what_is_left_and_set_aside(stage: Stage)
     scheduler.drain()
     assert stage.ledger.task(first).status is S.SUCCEEDED
     scheduler.close()
-    stage.scheduler().once()  # what the first did not need is free again
+    with closing(stage.scheduler()) as another:
+        another.once()  # what the first did not need is free again
     assert stage.ledger.task(second).status is S.SUCCEEDED
 
 

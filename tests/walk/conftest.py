@@ -19,7 +19,6 @@ import pytest
 from tests import in_process
 from tests.faces.conftest import SCRIPT, Answer, environ, tg
 from tests.forking import Forge
-from tests.small_environment import python_of
 from truegreen.record.ledger import Ledger, open_ledger
 
 __all__ = ["environ", "tg"]
@@ -176,26 +175,6 @@ def result(text: str, **more: Any) -> dict[str, Any]:
         "usage": {"input_tokens": 100, "output_tokens": 10},
         **more,
     }
-
-
-@pytest.fixture(scope="session")
-def pythons(shared_tools: Path) -> Path:
-    """A folder for environments, one for all workers."""
-    folder = shared_tools.with_name("pythons")
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def slim_python(pythons: Path) -> str:
-    """A folder with a Python that has no packages: gates pin what they run with."""
-    return str(python_of(pythons / "slim", ()).parent)
-
-
-@pytest.fixture(scope="session")
-def python_with_pytest(pythons: Path) -> str:
-    """A folder with a Python that has pytest and nothing else: its start costs a third."""
-    return str(python_of(pythons / "tested", ("pytest",)).parent)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 
 from tests.faces.conftest import SCRIPT, Answer, Furnished, Run
 from tests.table import each_row
-from tests.walk.conftest import Outcome, Walk, git_walk, shell, slim_python, walk
+from tests.walk.conftest import Outcome, Walk, git_walk, shell, walk
 from tests.work.running import need_jail
 from truegreen.contract import digest_of
 from truegreen.model import TaskStatus
@@ -30,7 +30,7 @@ from truegreen.record.chain import GENESIS, SEALED, seal
 from truegreen.record.lifecycle import SETTLED
 from truegreen.work.workspace import Workspace
 
-__all__ = ["git_walk", "slim_python", "walk"]
+__all__ = ["git_walk", "walk"]
 
 S = TaskStatus
 

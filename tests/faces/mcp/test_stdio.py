@@ -17,12 +17,12 @@ from tests.faces.mcp.conftest import Office
 from tests.faces.mcp.talking import Talk
 from tests.faces.mcp.test_tools import LEADING, OWN, READING
 from tests.record.lives import OPERATOR
-from tests.walk.conftest import Walk, own, shell, slim_python, walk
+from tests.walk.conftest import Walk, own, shell, walk
 from tests.walk.test_people import BARE
 from truegreen.faces import mcp as room
 from truegreen.model import Role
 
-__all__ = ["slim_python", "walk"]
+__all__ = ["walk"]
 Environ = Callable[..., dict[str, str]]
 
 

@@ -228,11 +228,9 @@ def changed_tool(scene: Scene, words: Sequence[str] = (), python: Python | None 
     if choose(scene.isolation) is not Isolation.JAIL:
         file = next(filter(None, (_differs(pin, scene, words, python) for pin in tools.pins)), "")
     if not file and python is None:
-        changed_code = (
-            newest_code(folder, tools.taken, without=names)
-            for folder, names in tools.watched.items()
-        )
-        file = next(filter(None, changed_code), "")
+        aside = {*tools.watched, *tools.unwatched}  # one watched folder may lie in another
+        newest = (newest_code(each, tools.taken, without=aside) for each in tools.watched)
+        file = next(filter(None, newest), "")
     if not file:
         return ""
     shown = os.path.relpath(file, scene.place) if file.startswith(f"{scene.place}/") else file

@@ -63,8 +63,10 @@ class Toolchain(Struct, frozen=True, kw_only=True):
     """Where the programs that commands name were found on the PATH."""
     taken: int = 0
     """When the taking began, in nanoseconds; what is newer may be the agent's."""
-    watched: dict[str, tuple[str, ...]] = {}
+    watched: tuple[str, ...] = ()
     """Folders of packages that a script may use unseen: not copied, only looked at for changes."""
+    unwatched: tuple[str, ...] = ()
+    """Folders of packages inside of them that the Python of the script does not load."""
     settings: dict[str, str] = {}
     """Settings of tools in folders above the copies, by what they were before the agent."""
     homes: dict[str, str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 
 from truegreen.tuples import NamedTuple
 from truegreen.work.toolchain import Pin, Toolchain
@@ -43,15 +43,13 @@ def difference(pin: Pin, tools: Toolchain) -> Difference:
 
 
 def newest_code(
-    folder: str, since: int, known: Container[str] = (), without: Iterable[str] = ()
+    folder: str, since: int, known: Container[str] = (), without: Container[str] = ()
 ) -> str:
     """A file of Python code in a folder that was changed since; byte code is left out.
 
-    `known` are paths that are compared otherwise, `without` are names below the folder that no
-    check loads.
+    `known` are files that are compared otherwise, `without` are folders that are not looked into.
     """
     found = []
-    left_out = {os.path.join(folder, name) for name in without}
     pending = [folder]
     while pending:
         try:
@@ -60,10 +58,8 @@ def newest_code(
             continue  # gone since its parent was read, or unreadable for a gate, too
         with entries:
             for entry in entries:
-                if entry.path in left_out:
-                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name != _BYTE_CODE:
+                    if entry.name != _BYTE_CODE and entry.path not in without:
                         pending.append(entry.path)
                 elif entry.name.endswith(_CODE) and _changed(entry, since):
                     found.append(entry.path)

@@ -97,18 +97,12 @@ class Answer(Struct, frozen=True, kw_only=True):
         own = [name for name in _names(os.path.join(real, "test")) if name not in _SUPPORT]
         return (*packages, *here, *(f"test/{name}" for name in own))
 
-    def code(self) -> dict[str, tuple[str, ...]]:
-        """Its folders of packages and its standard library, each with what it does not load."""
-        sites = [place for place in map(os.path.realpath, self.sites) if os.path.isdir(place)]
-        found: dict[str, tuple[str, ...]] = dict.fromkeys(sites, ())
-        for library in filter(os.path.isdir, map(os.path.realpath, self.stdlib)):
-            inside = (name for site in sites if (name := _name_below(site, library)))
-            found[library] = (*self.without(library), *inside)
-        return found
-
-
-def _name_below(path: str, folder: str) -> str:
-    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else ""
+    @property
+    def unused_packages(self) -> tuple[str, ...]:
+        """Folders of packages in its standard library that it does not load from."""
+        used = {os.path.realpath(each) for each in self.path}
+        places = (os.path.join(each, name) for each in self.stdlib for name in _PACKAGES)
+        return tuple(place for place in map(os.path.realpath, places) if place not in used)
 
 
 def _names(folder: str) -> list[str]:

@@ -105,7 +105,8 @@ class _Plan:
         self._found: dict[str, str] = {}
         self._homes: dict[str, str] = {}
         self._notes: list[str] = []
-        self._watched: dict[str, tuple[str, ...]] = {}
+        self._watched: dict[str, None] = {}
+        self._unused: dict[str, None] = {}
 
     @cached_property
     def _tree(self) -> set[str]:
@@ -191,10 +192,12 @@ class _Plan:
         for name in ("python3", "python"):
             for found in chain_of(name, around.path)[:1]:
                 answer = ask(found, around, self._asked)
-                if isinstance(answer, Answer):
-                    for place, without in answer.code().items():
-                        if not self._in_tree(place) and within_reach(place):
-                            self._watched[place] = without
+                if not isinstance(answer, Answer):
+                    continue
+                for place in map(os.path.realpath, (*answer.sites, *answer.stdlib)):
+                    if os.path.isdir(place) and not self._in_tree(place) and within_reach(place):
+                        self._watched[place] = None
+                self._unused |= dict.fromkeys(answer.unused_packages)
 
     def _settings(self) -> dict[str, str]:
         """What tools would find above the rooms of gates, and above the workspace."""
@@ -298,11 +301,14 @@ class _Plan:
             found=self._found,
             homes=self._homes,
             taken=self._begun,
-            watched={
-                path: without
-                for path, without in self._watched.items()
-                if not any(pin.covers(path) for pin in pins)
-            },
+            watched=tuple(
+                path for path in self._watched if not any(pin.covers(path) for pin in pins)
+            ),
+            unwatched=tuple(
+                path
+                for path in self._unused
+                if os.path.dirname(path) in self._watched and path not in self._watched
+            ),
             settings=self._settings(),
             missing=self._missing,
             notes=tuple(dict.fromkeys((*self._missing.values(), *self._notes, *store.notes))),
