@@ -40,6 +40,7 @@ POSTGRES_HOME = pytest.StashKey[Path | None]()
 CLOSING = pytest.StashKey[contextlib.ExitStack]()
 THREADS = pytest.StashKey[frozenset[threading.Thread]]()
 THREAD_SECONDS = 10.0
+IDLE_WORKER = "AnyIO worker thread"
 
 # Every run tries the same examples; `make nightly` tries others.
 hypothesis.settings.register_profile("ci", database=None, deadline=None, derandomize=True)
@@ -125,10 +126,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Fail a test that leaves a thread running: the next tests would run beside it."""
+    """Fail a test that leaves a thread running: the next tests would run beside it.
+
+    A server that several tests use keeps idle workers.
+    """
     result = yield
     before = item.stash[THREADS] if THREADS in item.stash else threading.enumerate()
     for thread in set(threading.enumerate()).difference(before):
+        if thread.name == IDLE_WORKER:
+            continue
         thread.join(THREAD_SECONDS)
         if thread.is_alive():
             pytest.fail(f"the test left a thread running: {thread}", pytrace=False)
