@@ -48,7 +48,6 @@ EXAMPLES = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 8
 SETTINGS = settings(
     max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),
-    derandomize=False,
     phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
 )
 

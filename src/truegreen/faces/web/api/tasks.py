@@ -53,7 +53,12 @@ class ListQuery(Taken, frozen=True):
     cell: Cell | None = None
     exit_reason: ExitReason | None = None
     role: Word | None = None
-    agent: Annotated[str, Meta(max_length=200, description="its id, or its name")] | None = None
+    agent: (
+        Annotated[
+            str, Meta(pattern=r"^[^\x00]*$", max_length=200, description="its id, or its name")
+        ]
+        | None
+    ) = None
     search: Search | None = None
     since: Age | None = None
     limit: Limit = PAGE
